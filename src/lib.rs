@@ -1,0 +1,14 @@
+//! cgroup2-migrate: takes a node from cgroup v1 to cgroup v2, proves it, or leaves the node as it was.
+//!
+//! # The map
+//! | module | what it holds |
+//! |---|---|
+//!
+//! Each imports only from those below it.
+//!
+//! # The life of one run
+//! `migrate` scans the `facts`, lets the `checks` judge them and makes a `plan`. With a blocker it ends
+//! there. Otherwise it writes a journal and drives: look at the host, decide the next step from what is
+//! remembered and what is seen, write the intent down, act, look again; until the host goes down for its one
+//! reboot. After the boot the unit `cgroup2-migrate-resume.service` runs `resume`, which reads the journal,
+//! looks at the host, and goes on in the same loop: proof, done; or the way back.

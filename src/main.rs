@@ -1,0 +1,3 @@
+//! The command `cgroup2-migrate`.
+
+fn main() {}
