@@ -3,6 +3,7 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`host`] | the seams to the machine: files, programs, time, mounts, systemd; real ones and fakes |
 //!
 //! Each imports only from those below it.
 //!
@@ -12,3 +13,5 @@
 //! remembered and what is seen, write the intent down, act, look again; until the host goes down for its one
 //! reboot. After the boot the unit `cgroup2-migrate-resume.service` runs `resume`, which reads the journal,
 //! looks at the host, and goes on in the same loop: proof, done; or the way back.
+
+pub mod host;
