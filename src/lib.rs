@@ -3,6 +3,8 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`boot`] | boot configuration as text: kernel arguments, what systemd makes of them, GRUB |
+//! | [`report`] | findings |
 //! | [`host`] | the seams to the machine: files, programs, time, mounts, systemd; real ones and fakes |
 //!
 //! Each imports only from those below it.
@@ -14,4 +16,6 @@
 //! reboot. After the boot the unit `cgroup2-migrate-resume.service` runs `resume`, which reads the journal,
 //! looks at the host, and goes on in the same loop: proof, done; or the way back.
 
+pub mod boot;
 pub mod host;
+pub mod report;
