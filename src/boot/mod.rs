@@ -1,6 +1,7 @@
 //! Boot configuration as text: kernel arguments, what systemd makes of them, and one folder a boot loader.
 //! Text goes in and text comes out; nothing here touches the machine.
 
+pub mod grub;
 pub mod hierarchy;
 pub mod kargs;
 
