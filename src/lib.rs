@@ -3,6 +3,7 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`config`] | fragments → merged → validated settings |
 //! | [`boot`] | boot configuration as text: kernel arguments, what systemd makes of them, GRUB |
 //! | [`report`] | findings |
 //! | [`host`] | the seams to the machine: files, programs, time, mounts, systemd; real ones and fakes |
@@ -17,5 +18,6 @@
 //! looks at the host, and goes on in the same loop: proof, done; or the way back.
 
 pub mod boot;
+pub mod config;
 pub mod host;
 pub mod report;
