@@ -1,0 +1,94 @@
+//! Whether the places that must be written can be written.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::host::{Host, STATE_DIRECTORY};
+
+/// One place that will be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The directory.
+    pub path: PathBuf,
+    /// Mounted read-only, or why it is not known.
+    pub read_only: Result<bool, String>,
+    /// Free bytes for root; 0 if not known.
+    pub available_bytes: u64,
+    /// Files that may still be made; `None` if nothing limits them, or if not known.
+    pub available_files: Option<u64>,
+}
+
+/// All places, and whether `/boot` is what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StorageFacts {
+    /// Places that will be written.
+    pub places: Vec<Place>,
+    /// Size of the menu that is generated anew; `None` if there is none.
+    pub menu_bytes: Option<u64>,
+    /// Mount points for boot files that `/etc/fstab` names but that are not mounted, or why that is not known.
+    pub unmounted: Result<Vec<PathBuf>, String>,
+}
+
+/// Looks at the directories of the boot configuration and of our own state.
+#[must_use]
+pub fn scan(host: Host<'_>, boot_directory: &Path) -> StorageFacts {
+    let paths = [Path::new("/etc/default"), boot_directory, Path::new(STATE_DIRECTORY)];
+    let menu = host.fs.snapshot(&boot_directory.join("grub.cfg")).ok().flatten();
+    StorageFacts {
+        places: paths.into_iter().map(|path| place(host, path)).collect(),
+        menu_bytes: menu.and_then(|menu| u64::try_from(menu.bytes.len()).ok()),
+        unmounted: unmounted(host),
+    }
+}
+
+fn place(host: Host<'_>, path: &Path) -> Place {
+    let space = host.fs.space(path);
+    Place {
+        path: path.to_owned(),
+        available_bytes: space.as_ref().map_or(0, |space| space.available_bytes),
+        available_files: space.as_ref().ok().and_then(|space| space.available_files),
+        read_only: space.map(|space| space.read_only).map_err(super::said),
+    }
+}
+
+/// `/boot` of fstab that is not mounted: what is written then lands on the wrong file system.
+fn unmounted(host: Host<'_>) -> Result<Vec<PathBuf>, String> {
+    let fstab = host.fs.snapshot(Path::new("/etc/fstab"));
+    let fstab = fstab.map_err(super::said)?;
+    let mut wanted = boot_mounts(&String::from_utf8_lossy(&fstab.map(|file| file.bytes).unwrap_or_default()));
+    if wanted.is_empty() {
+        return Ok(wanted);
+    }
+    let mounted = host.mounts.table().map_err(|error| format!("read the mount table: {error}"))?;
+    let is_mounted = |point: &PathBuf| {
+        mounted.iter().any(|mount| mount.mount_point == *point && mount.fs_type != "autofs")
+    };
+    wanted.retain(|point| !is_mounted(point));
+    Ok(wanted)
+}
+
+/// Mount points below `/boot` that GRUB's files may live in. The ESP holds only a stub that is left alone, so
+/// that it is `noauto` or not mounted does no harm.
+fn boot_mounts(fstab: &str) -> Vec<PathBuf> {
+    fstab
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .map(|point| if point.len() > 1 { point.trim_end_matches('/') } else { point })
+        .filter(|point| matches!(*point, "/boot" | "/boot/grub" | "/boot/grub2"))
+        .map(PathBuf::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_places_of_grubs_files_count() {
+        let fstab = "# /boot x\nUUID=1 /boot ext4 defaults 0 2\nUUID=2 /boot/efi vfat umask=0077 0 1\nUUID=3 / ext4 x 0 1\n";
+        assert_eq!(boot_mounts(fstab), [PathBuf::from("/boot")]);
+        assert_eq!(boot_mounts("UUID=1 /boot/ ext4 defaults 0 2"), [PathBuf::from("/boot")]);
+    }
+}
