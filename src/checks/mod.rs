@@ -1,0 +1,63 @@
+//! Rules: facts in, findings out. No rule reads anything; every rule says all it has to say at once.
+//!
+//! A new rule is a new file with one `check` function and a line in [`ALL`].
+
+mod boot_entry;
+mod container;
+mod firmware;
+mod hierarchy;
+mod kernel;
+mod kubelet;
+mod loader;
+mod managed;
+mod reboot;
+mod resume_unit;
+mod storage;
+mod systemd;
+
+pub use hierarchy::missing_controllers_text;
+
+use crate::boot::hierarchy::Hierarchy;
+use crate::config::Settings;
+use crate::facts::Facts;
+use crate::report::{Finding, Severity};
+
+/// One rule.
+pub type Check = fn(&Facts, &Settings) -> Vec<Finding>;
+
+/// Every rule, in the order in which people read the findings.
+pub const ALL: &[Check] = &[
+    container::check,
+    managed::check,
+    systemd::check,
+    hierarchy::check,
+    kernel::check,
+    loader::check,
+    boot_entry::check,
+    firmware::check,
+    storage::check,
+    reboot::check,
+    resume_unit::check,
+    kubelet::check,
+];
+
+/// The rules for a host that runs v2 already: nothing is changed there, so what would stand in the way of a change
+/// is of no concern.
+const ON_UNIFIED: &[Check] = &[container::check, hierarchy::check, firmware::check];
+
+/// Findings of every rule that matters on this host.
+#[must_use]
+pub fn run(facts: &Facts, settings: &Settings) -> Vec<Finding> {
+    let rules = if facts.hierarchy() == Hierarchy::Unified { ON_UNIFIED } else { ALL };
+    rules.iter().flat_map(|check| check(facts, settings)).collect()
+}
+
+/// Blockers that nobody accepted.
+#[must_use]
+pub fn blockers<'a>(findings: &'a [Finding], accepted: &[String]) -> Vec<&'a Finding> {
+    findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Blocker)
+        .filter(|finding| !(finding.acceptable && accepted.contains(&finding.id)))
+        .collect()
+}
