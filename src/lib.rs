@@ -3,6 +3,7 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`plan`] | facts and findings → steps and diffs; data, no effects |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
 //! | [`config`] | fragments → merged → validated settings |
@@ -13,7 +14,7 @@
 //! Each imports only from those below it.
 //!
 //! # The life of one run
-//! `migrate` scans the [`facts`], lets the [`checks`] judge them and makes a `plan`. With a blocker it ends
+//! `migrate` scans the [`facts`], lets the [`checks`] judge them and makes a [`plan`]. With a blocker it ends
 //! there. Otherwise it writes a journal and drives: look at the host, decide the next step from what is
 //! remembered and what is seen, write the intent down, act, look again; until the host goes down for its one
 //! reboot. After the boot the unit `cgroup2-migrate-resume.service` runs `resume`, which reads the journal,
@@ -24,4 +25,5 @@ pub mod checks;
 pub mod config;
 pub mod facts;
 pub mod host;
+pub mod plan;
 pub mod report;
