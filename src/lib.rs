@@ -4,6 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`plan`] | facts and findings → steps and diffs; data, no effects |
+//! | [`verify`] | proofs about the running node |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
 //! | [`config`] | fragments → merged → validated settings |
@@ -27,3 +28,4 @@ pub mod facts;
 pub mod host;
 pub mod plan;
 pub mod report;
+pub mod verify;
