@@ -3,6 +3,7 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`migration`] | the only writer: journal, phases, `decide` (pure), `drive` (one step at a time), `effects` |
 //! | [`plan`] | facts and findings → steps and diffs; data, no effects |
 //! | [`verify`] | proofs about the running node |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
@@ -26,6 +27,7 @@ pub mod checks;
 pub mod config;
 pub mod facts;
 pub mod host;
+pub mod migration;
 pub mod plan;
 pub mod report;
 pub mod verify;

@@ -1,0 +1,127 @@
+//! The ways into a run: a new migration from a plan, a stopped one that a person lets go on, a way back.
+
+use anyhow::{Context, Result};
+
+use super::journal::{Before, Entry, Journal, Kind, Options, Purpose, SCHEMA, TouchedFile};
+use super::originals;
+use super::phase::{Phase, PhaseName};
+use super::store::Store;
+use crate::facts::{Facts, kernel};
+use crate::host::{Host, sha256};
+use crate::plan::Plan;
+
+/// Writes the journal of a new migration. Nothing of the host is changed yet.
+///
+/// # Errors
+/// If the boot id cannot be read or the state directory not be written.
+pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Result<Journal> {
+    let boot_id = kernel::boot_id(host.fs).context("begin the migration")?;
+    let now = host.clock.now();
+    let journal = Journal {
+        schema: SCHEMA,
+        txn: format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), boot_id.chars().take(8).collect::<String>()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        state: Phase::Planned,
+        options,
+        before: before(facts, plan, &boot_id),
+        files: touched_files(host, plan)?,
+        originals_saved: false,
+        reboots: Vec::new(),
+        waiting: None,
+        history: vec![Entry { at: now, boot_id, phase: PhaseName::Planned, why: None }],
+    };
+    originals::prepare(host.fs, &journal.txn)?;
+    for (index, file) in plan.files.iter().enumerate() {
+        originals::keep_new(host.fs, &journal, index, &file.content)?;
+    }
+    Store::new(host.fs).save(&journal)?;
+    Ok(journal)
+}
+
+fn before(facts: &Facts, plan: &Plan, boot_id: &str) -> Before {
+    Before {
+        boot_id: boot_id.to_owned(),
+        hierarchy: plan.hierarchy,
+        controllers: facts.cgroup.usable_controllers(),
+        cmdline: facts.kernel.command_line.clone().unwrap_or_default(),
+    }
+}
+
+/// Edited files in the plan's order, then the generated one.
+fn touched_files(host: Host<'_>, plan: &Plan) -> Result<Vec<TouchedFile>> {
+    let mut files: Vec<TouchedFile> = plan
+        .files
+        .iter()
+        .map(|file| {
+            let after = Some(sha256(&file.content));
+            touched(file.path.clone(), Kind::Edited, file.before_sha256.clone(), after)
+        })
+        .collect();
+    if let Some(path) = &plan.generated {
+        let before = super::observe::content_hash(host, path)?;
+        files.push(touched(path.clone(), Kind::Generated, before, None));
+    }
+    Ok(files)
+}
+
+fn touched(
+    path: std::path::PathBuf,
+    kind: Kind,
+    before: Option<String>,
+    after: Option<String>,
+) -> TouchedFile {
+    TouchedFile {
+        path,
+        kind,
+        before,
+        after,
+        attributes: None,
+        link_target: None,
+        touched: false,
+        made_directory: false,
+        regenerated: None,
+        original_outdated: false,
+    }
+}
+
+/// A person lets a stopped migration go on: a stop that was asked for is over, and a boot that could not be judged
+/// is judged again.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub fn reopen(host: Host<'_>, journal: &mut Journal) -> Result<()> {
+    journal.options.until = None;
+    if journal.state.name() == PhaseName::NeedsPerson {
+        let boot_id = kernel::boot_id(host.fs)?;
+        if boot_id != journal.before.boot_id {
+            journal.advance(Phase::Booted, host.clock.now(), &boot_id)?;
+        }
+    }
+    Ok(Store::new(host.fs).save(journal)?)
+}
+
+/// A person goes on with a migration that is under way, with other options than before.
+///
+/// # Errors
+/// If the journal cannot be written.
+pub fn take_up(host: Host<'_>, journal: &mut Journal, options: Options) -> Result<()> {
+    let accepted = std::mem::take(&mut journal.options.accepted);
+    journal.options = options;
+    let news: Vec<String> =
+        accepted.into_iter().filter(|id| !journal.options.accepted.contains(id)).collect();
+    journal.options.accepted.extend(news);
+    Ok(Store::new(host.fs).save(journal)?)
+}
+
+/// A person turns a migration back. A reboot of an earlier way back, in an earlier boot, is over: this one may ask
+/// for its own.
+///
+/// # Errors
+/// If there is no way back from its phase, or the journal cannot be written.
+pub fn turn_back(host: Host<'_>, journal: &mut Journal, why: &str) -> Result<()> {
+    let boot_id = kernel::boot_id(host.fs)?;
+    journal.options.until = None;
+    journal.reboots.retain(|request| request.purpose != Purpose::Rollback || request.boot_id == boot_id);
+    journal.advance(Phase::RollingBack { why: why.to_owned() }, host.clock.now(), &boot_id)?;
+    Ok(Store::new(host.fs).save(journal)?)
+}

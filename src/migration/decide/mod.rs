@@ -1,0 +1,258 @@
+//! What to do next: a pure, total function of what is remembered and what is seen.
+//!
+//! What is seen beats what is remembered: the running boot, the hierarchy by statfs, and the bytes on disk.
+
+mod back;
+
+use super::journal::{Journal, Kind, Purpose, TouchedFile};
+use super::phase::{Phase, PhaseName};
+use crate::boot::NextBoot;
+use crate::boot::hierarchy::Hierarchy;
+
+/// A file compared with what the journal knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// As before the migration (or generated anew from restored files).
+    Original,
+    /// As we made it.
+    Ours,
+    /// Neither: someone else wrote it.
+    Foreign,
+    /// It could not be read.
+    Unknown,
+}
+
+/// What is seen of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// The running boot.
+    pub boot_id: String,
+    /// By statfs.
+    pub hierarchy: Hierarchy,
+    /// True if the running kernel's command line asks for cgroup v2; decides nothing, explains much.
+    pub arguments_active: bool,
+    /// State of each file of the journal, in its order.
+    pub files: Vec<FileState>,
+    /// What the installed systemd would make of the kernel line of before: `Err` with the reason if v1 would not
+    /// come of it.
+    pub way_back: Result<(), String>,
+    /// What would boot next.
+    pub next_boot: NextBoot,
+    /// Whether the host is going down; `None` if logind could not be asked, as late in a shutdown.
+    pub going_down: Option<bool>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Save content and attributes of every file that will be touched.
+    SaveOriginals,
+    /// Write the new content of the file with this index.
+    WriteFile(usize),
+    /// Let the boot loader's tool generate the file with this index, check it, put it in place.
+    Generate(usize),
+    /// Write the phase down.
+    Advance(Phase),
+    /// Ask for a reboot.
+    RequestReboot(Purpose),
+    /// Prove the running boot.
+    Verify,
+    /// Put the original of the file with this index back.
+    Restore(usize),
+    /// Generate the file with this index from restored files, since someone else wrote it in between.
+    GenerateAnew(usize),
+    /// Nothing to do now.
+    Stop(Ending),
+}
+
+/// Why a run ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// On cgroup v2, proven.
+    Done,
+    /// Back where it was.
+    RolledBack(String),
+    /// A person has to look.
+    NeedsPerson(String),
+    /// Stopped where it was asked to.
+    Paused(String),
+    /// The host is going down; the rest happens after it is up again.
+    GoingDown,
+    /// Something outside stands in the way for now.
+    TryLater(String),
+}
+
+/// The next step.
+#[must_use]
+pub fn decide(journal: &Journal, seen: &Observed) -> Step {
+    if let Some(stop) = asked_to_stop(journal, seen) {
+        return Step::Stop(stop);
+    }
+    match &journal.state {
+        Phase::Planned => planned(journal, seen),
+        Phase::Staged => staged(journal, seen),
+        Phase::Rebooting => rebooting(journal, seen),
+        Phase::Booted => booted(seen),
+        Phase::Verified => verified(journal, seen),
+        Phase::Done => Step::Stop(Ending::Done),
+        Phase::RollingBack { why } => back::rolling_back(journal, seen, why),
+        Phase::RolledBack { why } => Step::Stop(Ending::RolledBack(why.clone())),
+        Phase::NeedsPerson { why } => Step::Stop(Ending::NeedsPerson(why.clone())),
+    }
+}
+
+/// `--until`: a stop before the reboot is over once the host went down all the same.
+fn asked_to_stop(journal: &Journal, seen: &Observed) -> Option<Ending> {
+    let phase = journal.options.until.filter(|phase| *phase == journal.state.name())?;
+    let is_before_the_reboot = matches!(phase, PhaseName::Planned | PhaseName::Staged);
+    if is_before_the_reboot && seen.boot_id != journal.before.boot_id {
+        return None;
+    }
+    Some(Ending::Paused(format!("stopped at {phase}, as asked; `resume` goes on")))
+}
+
+fn planned(journal: &Journal, seen: &Observed) -> Step {
+    if seen.boot_id != journal.before.boot_id {
+        return planned_in_another_boot(seen);
+    }
+    if let Some(path) = path_of(journal, seen, |state, file| is_edited(file) && is_not_known(state)) {
+        return roll_back(format!(
+            "{path} was changed by someone else, or became unreadable, while the change was made"
+        ));
+    }
+    if !journal.originals_saved {
+        return Step::SaveOriginals;
+    }
+    if let Some(index) = first(journal, seen, |state, file| is_edited(file) && state == FileState::Original) {
+        return Step::WriteFile(index);
+    }
+    if let Some(index) = first(journal, seen, |state, file| !is_edited(file) && state != FileState::Ours) {
+        return Step::Generate(index);
+    }
+    match &seen.next_boot {
+        NextBoot::Unified => Step::Advance(Phase::Staged),
+        NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => {
+            roll_back(format!("read back after the change: {why}"))
+        }
+    }
+}
+
+/// The host went down before everything was written. A boot into v2 is taken as it is; from v1 the way back
+/// needs no reboot, the way on would need one that nobody asked for in this boot.
+fn planned_in_another_boot(seen: &Observed) -> Step {
+    if seen.hierarchy == Hierarchy::Unified {
+        return Step::Advance(Phase::Booted);
+    }
+    roll_back("the host went down before the change was complete".to_owned())
+}
+
+fn staged(journal: &Journal, seen: &Observed) -> Step {
+    if seen.boot_id != journal.before.boot_id {
+        return Step::Advance(Phase::Booted);
+    }
+    match &seen.next_boot {
+        NextBoot::Unified if journal.options.no_reboot => {
+            Step::Stop(Ending::Paused("everything is in place; reboot when it suits you".to_owned()))
+        }
+        NextBoot::Unified => Step::RequestReboot(Purpose::Migrate),
+        NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => {
+            roll_back(format!("right before the reboot: {why}"))
+        }
+    }
+}
+
+fn rebooting(journal: &Journal, seen: &Observed) -> Step {
+    if seen.boot_id != journal.before.boot_id {
+        return Step::Advance(Phase::Booted);
+    }
+    match seen.going_down {
+        Some(true) => Step::Stop(Ending::GoingDown),
+        Some(false) => Step::Advance(Phase::Staged),
+        None => Step::Stop(shutdown_unknown()),
+    }
+}
+
+fn booted(seen: &Observed) -> Step {
+    match seen.hierarchy {
+        Hierarchy::Unified => Step::Verify,
+        Hierarchy::Legacy | Hierarchy::Hybrid => roll_back(still_v1(seen)),
+        Hierarchy::Unknown => needs_person(
+            "the hierarchy of this boot could not be found out; look at /sys/fs/cgroup, then `resume` or `rollback`"
+                .to_owned(),
+        ),
+    }
+}
+
+/// This boot is proven. It is the end only if the next one, and the next menu that is generated, lead to v2 too.
+fn verified(journal: &Journal, seen: &Observed) -> Step {
+    if let Some(path) = path_of(journal, seen, |state, file| is_edited(file) && state == FileState::Original)
+    {
+        return needs_person(not_lasting(journal, &format!("{path} is as it was before the migration")));
+    }
+    match &seen.next_boot {
+        NextBoot::Unified => Step::Advance(Phase::Done),
+        NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => {
+            needs_person(not_lasting(journal, why))
+        }
+    }
+}
+
+fn not_lasting(journal: &Journal, found: &str) -> String {
+    format!(
+        "this boot runs cgroup v2, proven, but a later one may not: {found}; `rollback` puts everything back, or take \
+         the v1 arguments out again (what was to be written lies in {}), run update-grub, then `resume`",
+        super::state_path(&journal.txn).display()
+    )
+}
+
+fn still_v1(seen: &Observed) -> String {
+    let hierarchy = seen.hierarchy;
+    if seen.arguments_active {
+        return format!(
+            "the new kernel arguments were active, but the hierarchy is still {hierarchy}: something mounted v1 \
+             before systemd decided (often an initramfs with an old systemd: rebuild it, then try again)"
+        );
+    }
+    format!("the host booted a kernel line without the change and the hierarchy is still {hierarchy}")
+}
+
+/// A second request must not follow a first one that may be under way.
+fn shutdown_unknown() -> Ending {
+    Ending::TryLater("a reboot was asked for, and logind does not say whether it is under way".to_owned())
+}
+
+fn needs_person(why: String) -> Step {
+    Step::Advance(Phase::NeedsPerson { why })
+}
+
+fn roll_back(why: String) -> Step {
+    Step::Advance(Phase::RollingBack { why })
+}
+
+fn is_not_known(state: FileState) -> bool {
+    matches!(state, FileState::Foreign | FileState::Unknown)
+}
+
+fn is_edited(file: &TouchedFile) -> bool {
+    file.kind == Kind::Edited
+}
+
+fn first(
+    journal: &Journal,
+    seen: &Observed,
+    wanted: impl Fn(FileState, &TouchedFile) -> bool,
+) -> Option<usize> {
+    journal.files.iter().zip(&seen.files).position(|(file, state)| wanted(*state, file))
+}
+
+fn path_of(
+    journal: &Journal,
+    seen: &Observed,
+    wanted: impl Fn(FileState, &TouchedFile) -> bool,
+) -> Option<String> {
+    let file = journal.files.get(first(journal, seen, wanted)?)?;
+    Some(file.path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Every combination of what is remembered and what is seen: what must never happen, never does.
+
+use super::*;
+use crate::migration::journal::{Before, Options, RebootRequest, SCHEMA};
+
+const HIERARCHIES: [Hierarchy; 4] =
+    [Hierarchy::Legacy, Hierarchy::Hybrid, Hierarchy::Unified, Hierarchy::Unknown];
+const STATES: [FileState; 4] = [FileState::Original, FileState::Ours, FileState::Foreign, FileState::Unknown];
+
+fn phases() -> Vec<Phase> {
+    let why = || "a reason".to_owned();
+    vec![
+        Phase::Planned,
+        Phase::Staged,
+        Phase::Rebooting,
+        Phase::Booted,
+        Phase::Verified,
+        Phase::Done,
+        Phase::RollingBack { why: why() },
+        Phase::RolledBack { why: why() },
+        Phase::NeedsPerson { why: why() },
+    ]
+}
+
+fn next_boots() -> [NextBoot; 4] {
+    [
+        NextBoot::Unified,
+        NextBoot::NotUnified("v1".to_owned()),
+        NextBoot::WontBoot("hangs".to_owned()),
+        NextBoot::Unknown("?".to_owned()),
+    ]
+}
+
+fn file(kind: Kind, touched: bool) -> TouchedFile {
+    TouchedFile {
+        path: "/etc/default/grub".into(),
+        kind,
+        before: Some("old".to_owned()),
+        after: Some("new".to_owned()),
+        attributes: None,
+        link_target: None,
+        touched,
+        made_directory: false,
+        regenerated: None,
+        original_outdated: false,
+    }
+}
+
+fn journal(state: Phase, touched: bool, no_reboot: bool, asked_in: Option<&str>) -> Journal {
+    let reboots = asked_in.map(|boot_id| RebootRequest {
+        purpose: Purpose::Rollback,
+        boot_id: boot_id.to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+    });
+    Journal {
+        schema: SCHEMA,
+        txn: "t".to_owned(),
+        version: "0".to_owned(),
+        state,
+        options: Options { no_reboot, ..Options::default() },
+        before: Before {
+            boot_id: "first".to_owned(),
+            hierarchy: Hierarchy::Hybrid,
+            controllers: Vec::new(),
+            cmdline: String::new(),
+        },
+        files: vec![file(Kind::Edited, touched), file(Kind::Generated, touched)],
+        originals_saved: touched,
+        reboots: reboots.into_iter().collect(),
+        waiting: None,
+        history: Vec::new(),
+    }
+}
+
+/// Calls `visit` with every combination.
+fn everything(mut visit: impl FnMut(&Journal, &Observed, Step)) {
+    for state in phases() {
+        for (touched, no_reboot) in [(false, false), (false, true), (true, false), (true, true)] {
+            for asked_in in [None, Some("first"), Some("second")] {
+                let journal = journal(state.clone(), touched, no_reboot, asked_in);
+                every_sight(|seen| visit(&journal, seen, decide(&journal, seen)));
+            }
+        }
+    }
+}
+
+fn every_sight(mut visit: impl FnMut(&Observed)) {
+    for boot_id in ["first", "second", "third"] {
+        for (hierarchy, way_back) in
+            HIERARCHIES.into_iter().flat_map(|one| [(one, Ok(())), (one, Err("no".to_owned()))])
+        {
+            for (edited, generated) in STATES.iter().flat_map(|a| STATES.iter().map(move |b| (*a, *b))) {
+                for next_boot in next_boots() {
+                    for going_down in [None, Some(false), Some(true)] {
+                        visit(&Observed {
+                            boot_id: boot_id.to_owned(),
+                            hierarchy,
+                            arguments_active: true,
+                            files: vec![edited, generated],
+                            way_back: way_back.clone(),
+                            next_boot: next_boot.clone(),
+                            going_down,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_change_of_phase_is_in_the_table() {
+    everything(|journal, seen, step| {
+        if let Step::Advance(phase) = step {
+            let (from, to) = (journal.state.name(), phase.name());
+            assert!(from.leads_to(to), "{from} to {to} at {seen:?}");
+        }
+    });
+}
+
+#[test]
+fn the_reboot_into_v2_is_asked_for_only_when_everything_was_read_back_in_the_first_boot() {
+    everything(|journal, seen, step| {
+        if step == Step::RequestReboot(Purpose::Migrate) {
+            assert_eq!(journal.state, Phase::Staged);
+            assert_eq!((seen.boot_id.as_str(), &seen.next_boot), ("first", &NextBoot::Unified));
+        }
+    });
+}
+
+#[test]
+fn the_reboot_back_is_asked_for_once_and_only_if_the_hierarchy_is_another_one() {
+    everything(|journal, seen, step| {
+        if step == Step::RequestReboot(Purpose::Rollback) {
+            assert_ne!(seen.hierarchy, journal.before.hierarchy);
+            assert!(seen.way_back.is_ok() && matches!(seen.next_boot, NextBoot::NotUnified(_)), "{seen:?}");
+            assert!(journal.reboot(Purpose::Rollback).is_none_or(|asked| asked.boot_id == seen.boot_id));
+        }
+    });
+}
+
+#[test]
+fn no_reboot_is_asked_for_while_an_earlier_one_may_be_under_way() {
+    everything(|journal, seen, step| {
+        if let Step::RequestReboot(purpose) = step {
+            let asked_in_this_boot =
+                journal.reboot(purpose).is_some_and(|asked| asked.boot_id == seen.boot_id);
+            assert!(!asked_in_this_boot || seen.going_down == Some(false), "{seen:?}");
+        }
+    });
+}
+
+#[test]
+fn who_wants_no_reboot_gets_none() {
+    everything(|journal, _, step| {
+        assert!(!(journal.options.no_reboot && matches!(step, Step::RequestReboot(_))));
+    });
+}
+
+#[test]
+fn nothing_is_put_back_that_was_not_touched_or_that_someone_else_wrote() {
+    everything(|journal, seen, step| {
+        if let Step::Restore(index) = step {
+            assert!(journal.files[index].touched);
+            assert_eq!(seen.files[index], FileState::Ours);
+        }
+    });
+}
+
+#[test]
+fn nothing_is_written_over_what_someone_else_wrote() {
+    everything(|_, seen, step| {
+        if let Step::WriteFile(index) = step {
+            assert_eq!(seen.files[index], FileState::Original);
+        }
+    });
+}
+
+#[test]
+fn nothing_is_written_in_another_boot_than_the_first_but_on_the_way_back() {
+    everything(|journal, seen, step| {
+        if matches!(step, Step::SaveOriginals | Step::WriteFile(_) | Step::Generate(_)) {
+            assert_eq!((seen.boot_id.as_str(), &journal.state), ("first", &Phase::Planned));
+        }
+    });
+}
+
+#[test]
+fn it_is_called_done_only_after_the_proof_and_with_v2_as_the_next_boot() {
+    everything(|journal, seen, step| {
+        if step == Step::Advance(Phase::Done) {
+            assert_eq!((&journal.state, &seen.next_boot), (&Phase::Verified, &NextBoot::Unified));
+            assert_ne!(seen.files[0], FileState::Original, "the next menu is v1 again");
+        }
+        if step == Step::Advance(Phase::RolledBack { why: "a reason".to_owned() }) {
+            assert!(matches!(journal.state, Phase::RollingBack { .. }));
+        }
+    });
+}
+
+#[test]
+fn it_is_called_rolled_back_only_with_every_touched_file_and_the_hierarchy_as_before() {
+    everything(|journal, seen, step| {
+        if matches!(step, Step::Advance(Phase::RolledBack { .. })) {
+            assert_eq!(seen.hierarchy, journal.before.hierarchy);
+            let touched = journal.files.iter().zip(&seen.files).filter(|(file, _)| file.touched);
+            assert!(touched.into_iter().all(|(_, state)| *state == FileState::Original));
+        }
+    });
+}
+
+#[test]
+fn a_stop_that_was_asked_for_comes_first() {
+    let mut journal = journal(Phase::Staged, true, false, None);
+    journal.options.until = Some(crate::migration::phase::PhaseName::Staged);
+    every_sight(|seen| {
+        let stops = matches!(decide(&journal, seen), Step::Stop(Ending::Paused(_)));
+        assert_eq!(stops, seen.boot_id == "first", "a stop before the reboot ends with it");
+    });
+}
+
+#[test]
+fn the_reason_tells_an_ineffective_argument_from_a_missing_one() {
+    let journal = journal(Phase::Booted, true, false, None);
+    let mut reasons = Vec::new();
+    for arguments_active in [true, false] {
+        every_sight(|seen| {
+            let seen = Observed { arguments_active, hierarchy: Hierarchy::Legacy, ..seen.clone() };
+            if let Step::Advance(Phase::RollingBack { why }) = decide(&journal, &seen) {
+                reasons.push((arguments_active, why.contains("initramfs")));
+            }
+        });
+    }
+    assert!(!reasons.is_empty() && reasons.iter().all(|(active, initramfs)| active == initramfs));
+}

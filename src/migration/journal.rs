@@ -1,0 +1,200 @@
+//! What a migration remembers: one JSON file, replaced as a whole.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::phase::{Phase, PhaseName};
+use crate::boot::hierarchy::Hierarchy;
+use crate::host::Attributes;
+
+/// Number of the journal's shape. Journals of other programs or later versions are refused, never guessed.
+pub const SCHEMA: u32 = 1;
+
+/// The whole memory of one migration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Identifier of this migration.
+    pub txn: String,
+    /// Version of the program that began it.
+    pub version: String,
+    /// Where it stands.
+    pub state: Phase,
+    /// What was asked for.
+    pub options: Options,
+    /// How the host was before.
+    pub before: Before,
+    /// Every file that is touched, in the order in which they are written.
+    pub files: Vec<TouchedFile>,
+    /// True once content and attributes of all originals lie beside the journal.
+    pub originals_saved: bool,
+    /// Reboots asked for: at most one for each purpose.
+    pub reboots: Vec<RebootRequest>,
+    /// What it waits for, if it does.
+    pub waiting: Option<String>,
+    /// Every phase it has been in.
+    pub history: Vec<Entry>,
+}
+
+/// What the person asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// Leave the reboot to the person.
+    pub no_reboot: bool,
+    /// Stop when this phase is reached.
+    pub until: Option<PhaseName>,
+    /// Blockers accepted by id.
+    pub accepted: Vec<String>,
+}
+
+/// The host before the first change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    /// `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+    /// Hierarchy by statfs.
+    pub hierarchy: Hierarchy,
+    /// Controllers that could be used.
+    pub controllers: Vec<String>,
+    /// Kernel command line of that boot.
+    pub cmdline: String,
+}
+
+/// How a touched file comes to its new content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Edited by us: its new content is known beforehand.
+    Edited,
+    /// Written by the boot loader's own tool from the edited ones.
+    Generated,
+}
+
+/// One file, before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TouchedFile {
+    /// Host path.
+    pub path: PathBuf,
+    /// Edited or generated.
+    pub kind: Kind,
+    /// SHA-256 of the original; absent if there was no such file.
+    pub before: Option<String>,
+    /// SHA-256 of our content; absent until a generated file was generated.
+    pub after: Option<String>,
+    /// Attributes of the original.
+    pub attributes: Option<Attributes>,
+    /// Text of the symbolic link, if the path is one.
+    pub link_target: Option<PathBuf>,
+    /// True from right before our first write on. What we never touched is never put back.
+    pub touched: bool,
+    /// True if its directory was not there and we make it: then it goes again with the file, if it is empty.
+    #[serde(default)]
+    pub made_directory: bool,
+    /// SHA-256 of what the tool generated from the restored files, where the original could not be put back
+    /// because someone else had generated the file anew in between.
+    pub regenerated: Option<String>,
+    /// True once somebody else was seen to have generated the file since its original was saved (a kernel update):
+    /// the original lacks what they added. On the way back the file is generated anew instead.
+    #[serde(default)]
+    pub original_outdated: bool,
+}
+
+/// Why a reboot was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Into cgroup v2.
+    Migrate,
+    /// Back to where the host was.
+    Rollback,
+}
+
+/// One reboot that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebootRequest {
+    /// What for.
+    pub purpose: Purpose,
+    /// The boot it was asked in.
+    pub boot_id: String,
+    /// When.
+    pub at: jiff::Timestamp,
+}
+
+/// One line of the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// When.
+    pub at: jiff::Timestamp,
+    /// In which boot.
+    pub boot_id: String,
+    /// The phase that began.
+    pub phase: PhaseName,
+    /// Its reason, if it has one.
+    pub why: Option<String>,
+}
+
+/// A way that [`super::phase::TRANSITIONS`] does not have.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "change phase from {from} to {to}: there is no such way (a fault in the program; nothing was changed)"
+)]
+pub struct IllegalTransition {
+    /// Where it stands.
+    pub from: PhaseName,
+    /// Where it was to go.
+    pub to: PhaseName,
+}
+
+impl Journal {
+    /// Moves to another phase and writes it into the history.
+    ///
+    /// # Errors
+    /// [`IllegalTransition`] if the table has no such way; the journal is unchanged then.
+    pub fn advance(
+        &mut self,
+        to: Phase,
+        at: jiff::Timestamp,
+        boot_id: &str,
+    ) -> Result<(), IllegalTransition> {
+        let (from, name) = (self.state.name(), to.name());
+        if !from.leads_to(name) {
+            return Err(IllegalTransition { from, to: name });
+        }
+        let why = to.why().map(str::to_owned);
+        self.history.push(Entry { at, boot_id: boot_id.to_owned(), phase: name, why });
+        self.state = to;
+        self.waiting = None;
+        Ok(())
+    }
+
+    /// Writes down that a reboot is about to be asked for; asking again in the same boot replaces the line.
+    pub fn note_reboot(&mut self, purpose: Purpose, boot_id: &str, at: jiff::Timestamp) {
+        self.reboots.retain(|request| request.purpose != purpose);
+        self.reboots.push(RebootRequest { purpose, boot_id: boot_id.to_owned(), at });
+    }
+
+    /// Takes the line back: the reboot was refused.
+    pub fn forget_reboot(&mut self, purpose: Purpose) {
+        self.reboots.retain(|request| request.purpose != purpose);
+    }
+
+    /// The reboot asked for with this purpose, if there was one.
+    #[must_use]
+    pub fn reboot(&self, purpose: Purpose) -> Option<&RebootRequest> {
+        self.reboots.iter().find(|request| request.purpose == purpose)
+    }
+
+    /// Place of an original or a new content beside the journal.
+    #[must_use]
+    pub fn saved_path(&self, index: usize, what: &str) -> PathBuf {
+        super::state_path(&self.txn).join(format!("{index:02}.{what}"))
+    }
+}

@@ -1,0 +1,94 @@
+//! Where a host stands, as data: what `status` prints.
+
+use serde::Serialize;
+
+use super::journal::{Entry, Journal, RebootRequest};
+use super::phase::{Phase, PhaseName};
+use crate::boot::hierarchy::Hierarchy;
+
+/// Number of the shape of `status --json`.
+pub const SCHEMA: u32 = 1;
+
+/// Where a host stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The phase, or `none` if there never was a migration.
+    pub phase: &'static str,
+    /// The reason of the phase, where it has one.
+    pub why: Option<String>,
+    /// What it waits for.
+    pub waiting: Option<String>,
+    /// What happens next.
+    pub next: &'static str,
+    /// The hierarchy that runs now.
+    pub hierarchy: Hierarchy,
+    /// The hierarchy before the migration.
+    pub hierarchy_before: Option<Hierarchy>,
+    /// The migration.
+    pub txn: Option<String>,
+    /// When the phase began.
+    pub since: Option<jiff::Timestamp>,
+    /// Reboots asked for.
+    pub reboots: Vec<RebootRequest>,
+    /// Blockers that were accepted.
+    pub accepted: Vec<String>,
+    /// Every phase so far.
+    pub history: Vec<Entry>,
+    /// True if nothing more will happen by itself.
+    pub ended: bool,
+}
+
+/// Makes the status from the journal and the hierarchy seen now.
+#[must_use]
+pub fn status(journal: Option<&Journal>, hierarchy: Hierarchy) -> Status {
+    let Some(journal) = journal else { return none(hierarchy) };
+    Status {
+        schema: SCHEMA,
+        phase: journal.state.name().as_str(),
+        why: journal.state.why().map(str::to_owned),
+        waiting: journal.waiting.clone(),
+        next: next(&journal.state),
+        hierarchy,
+        hierarchy_before: Some(journal.before.hierarchy),
+        txn: Some(journal.txn.clone()),
+        since: journal.history.last().map(|entry| entry.at),
+        reboots: journal.reboots.clone(),
+        accepted: journal.options.accepted.clone(),
+        history: journal.history.clone(),
+        ended: journal.state.is_final() || journal.state.name() == PhaseName::NeedsPerson,
+    }
+}
+
+fn none(hierarchy: Hierarchy) -> Status {
+    Status {
+        schema: SCHEMA,
+        phase: "none",
+        why: None,
+        waiting: None,
+        next: "nothing; `migrate` begins a migration",
+        hierarchy,
+        hierarchy_before: None,
+        txn: None,
+        since: None,
+        reboots: Vec::new(),
+        accepted: Vec::new(),
+        history: Vec::new(),
+        ended: true,
+    }
+}
+
+fn next(state: &Phase) -> &'static str {
+    match state {
+        Phase::Planned => "the files are written; after an interruption `resume` goes on",
+        Phase::Staged => "the reboot into cgroup v2",
+        Phase::Rebooting => "the host comes up again and proves its hierarchy by itself",
+        Phase::Booted => "the proofs of this boot",
+        Phase::Verified => "the last notes are written",
+        Phase::Done => "nothing; `rollback` would put everything back",
+        Phase::RollingBack { .. } => "every file is put back, then a reboot if the hierarchy is another one",
+        Phase::RolledBack { .. } => "nothing; `migrate` begins anew",
+        Phase::NeedsPerson { .. } => "nothing by itself; a person looks, then `resume` or `rollback`",
+    }
+}
