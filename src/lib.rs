@@ -3,6 +3,7 @@
 //! # The map
 //! | module | what it holds |
 //! |---|---|
+//! | [`cli`] | one file a verb; no logic |
 //! | [`migration`] | the only writer: journal, phases, `decide` (pure), `drive` (one step at a time), `effects` |
 //! | [`plan`] | facts and findings → steps and diffs; data, no effects |
 //! | [`verify`] | proofs about the running node |
@@ -24,6 +25,7 @@
 
 pub mod boot;
 pub mod checks;
+pub mod cli;
 pub mod config;
 pub mod facts;
 pub mod host;

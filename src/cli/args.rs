@@ -1,0 +1,90 @@
+//! Arguments that several verbs share.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+
+use super::session::Session;
+use crate::boot::hierarchy::Hierarchy;
+use crate::facts::Scan;
+
+/// A hierarchy, as said on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum HierarchyWord {
+    /// Controllers on v1, no cgroup2 mount
+    Legacy,
+    /// Controllers on v1, cgroup2 beside them
+    Hybrid,
+    /// cgroup v2 alone
+    Unified,
+}
+
+impl From<HierarchyWord> for Hierarchy {
+    fn from(word: HierarchyWord) -> Self {
+        match word {
+            HierarchyWord::Legacy => Self::Legacy,
+            HierarchyWord::Hybrid => Self::Hybrid,
+            HierarchyWord::Unified => Self::Unified,
+        }
+    }
+}
+
+/// Which host to look at.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Target {
+    /// Look at the tree below DIR (a mounted image) instead of the running host
+    #[arg(long, value_name = "DIR")]
+    pub(super) root: Option<PathBuf>,
+    /// With --root: what that host runs
+    #[arg(long, value_name = "HIERARCHY", requires = "root")]
+    assume_hierarchy: Option<HierarchyWord>,
+    /// With --root: which boot loader that host has (grub)
+    #[arg(long, value_name = "NAME", requires = "root")]
+    assume_loader: Option<String>,
+}
+
+impl Target {
+    /// The host to look at, and what to read of it.
+    ///
+    /// # Errors
+    /// If there is no such directory, and if something is assumed of this host itself.
+    pub(super) fn open(&self) -> Result<(Session, Scan)> {
+        let session = Session::new(self.root.as_deref())?;
+        let assumes = self.assume_hierarchy.is_some() || self.assume_loader.is_some();
+        ensure!(
+            !(session.is_running() && assumes),
+            "--assume-hierarchy and --assume-loader are for a tree; --root {} is this host itself, which is looked at",
+            self.root.as_deref().unwrap_or(Path::new("/")).display()
+        );
+        let scan = Scan {
+            running: session.is_running(),
+            assumed_hierarchy: self.assume_hierarchy.map(Hierarchy::from),
+            assumed_loader: self.assume_loader.clone(),
+        };
+        Ok((session, scan))
+    }
+}
+
+/// What to accept and leave out.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Choices {
+    /// Go on despite this blocker, if it is one that can be accepted (may be repeated); the journal keeps it
+    #[arg(long = "accept", value_name = "ID")]
+    pub(super) accept: Vec<String>,
+    /// The node needs no drain, or someone else drained it
+    #[arg(long)]
+    pub(super) no_drain: bool,
+}
+
+/// Arguments of the verbs that look and change nothing.
+#[derive(Debug, Args)]
+pub(super) struct Look {
+    #[command(flatten)]
+    pub(super) target: Target,
+    #[command(flatten)]
+    pub(super) choices: Choices,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}

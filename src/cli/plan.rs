@@ -1,0 +1,23 @@
+//! `plan`: the steps, the diffs, the way back; nothing is changed.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::args::Look;
+use super::check::verdict;
+use super::output::{print, print_json};
+use super::{Exit, text};
+use crate::{facts, plan};
+
+pub(super) fn run(arguments: &Look, config: Option<&Path>) -> Result<Exit> {
+    let (session, scan) = arguments.target.open()?;
+    let settings = session.settings(config, &arguments.choices)?;
+    let plan = plan::make(&facts::scan(session.host(), &scan), &settings);
+    if arguments.json {
+        print_json(&plan)?;
+    } else {
+        print(&text::plan(&plan, &settings.accept))?;
+    }
+    Ok(verdict(&plan.blockers(&settings.accept)))
+}

@@ -1,0 +1,114 @@
+//! `resume`: goes on where a reboot or an interruption left off. It never begins a migration.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::args::Choices;
+use super::migrate::seconds;
+use super::output::{print, tell};
+use super::session::{Session, require_root};
+use super::{Exit, text};
+use crate::facts::systemd::{self, SystemdFacts};
+use crate::host::notify::Notifier;
+use crate::host::{Host, STATE_DIRECTORY};
+use crate::migration::begin::reopen;
+use crate::migration::drive::Drive;
+use crate::migration::effects::Effects;
+use crate::migration::journal::Journal;
+use crate::migration::lock::Lock;
+use crate::migration::observe::observe;
+use crate::migration::store::Store;
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Run by the unit at boot: stops asked for by a person stay
+    #[arg(long, hide = true)]
+    at_boot: bool,
+    /// Wait this long for a lock on shutdown to go away
+    #[arg(long, value_name = "SECONDS")]
+    reboot_wait: Option<u64>,
+}
+
+pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> {
+    require_root("resume")?;
+    let session = Session::new(None)?;
+    let settings = session.settings(config, &Choices::default())?;
+    let wait = arguments.reboot_wait.map_or(settings.reboot_wait, seconds);
+    // Looked at without the lock: a host without a migration is not touched, not even by a lock file.
+    if Store::new(session.host().fs).load()?.is_none() {
+        print("nothing to resume: there is no migration on this host\n")?;
+        return Ok(Exit::Done);
+    }
+    let mut going = Going::prepare(&session, "resume", wait)?;
+    let mut journal = going.journal()?;
+    if !arguments.at_boot {
+        reopen(session.host(), &mut journal)?;
+    }
+    going.at_boot = arguments.at_boot;
+    going.run(journal)
+}
+
+/// A run over the journal with the lock held.
+pub(super) struct Going<'a> {
+    host: Host<'a>,
+    pub(super) store: Store<'a>,
+    systemd: SystemdFacts,
+    reboot_wait: Duration,
+    at_boot: bool,
+    _lock: Lock,
+}
+
+impl<'a> Going<'a> {
+    /// Takes the lock; the journal is read after it.
+    pub(super) fn prepare(session: &'a Session, verb: &str, reboot_wait: Duration) -> Result<Self> {
+        let host = session.host();
+        host.fs.create_directory(STATE_DIRECTORY.as_ref(), 0o700)?;
+        let lock = Lock::take(host.fs.root(), verb)?;
+        let systemd = systemd::scan(host.fs);
+        Ok(Self { host, store: Store::new(host.fs), systemd, reboot_wait, at_boot: false, _lock: lock })
+    }
+
+    /// The journal, read with the lock held.
+    pub(super) fn journal(&self) -> Result<Journal> {
+        self.store.load()?.context("read the journal: it was there a moment ago, and someone removed it")
+    }
+
+    /// Why there is no way back from here, if there is none: asked before anything is put back.
+    pub(super) fn no_way_back(&self, journal: &Journal) -> Result<Option<String>> {
+        let seen = observe(self.host, &self.systemd, journal)?;
+        Ok(seen.way_back.err().filter(|_| seen.hierarchy != journal.before.hierarchy))
+    }
+
+    /// Drives on to the next stop.
+    pub(super) fn run(&self, mut journal: Journal) -> Result<Exit> {
+        let effects = Effects { host: self.host, store: self.store, systemd: &self.systemd };
+        let patience = Cell::new(self.reboot_wait);
+        let drive = Drive { effects, patience, at_boot: self.at_boot, tell: &tell_phase };
+        let ending = drive.run(&mut journal)?;
+        notify(&text::ending(&ending));
+        // What was done is done, whether anybody can read of it or not.
+        if let Err(error) = print(&format!("{}\n", text::ending(&ending))) {
+            log::warn!("{error:#}");
+        }
+        Ok(Exit::from(&ending))
+    }
+}
+
+fn tell_phase(journal: &Journal) {
+    let line = text::phase_line(journal);
+    tell(&line);
+    notify(&line);
+    log::info!("{line}");
+}
+
+/// Tells systemd, if it listens. That it does not hear is no reason to stop.
+fn notify(line: &str) {
+    if let Ok(notifier) = Notifier::from_environment() {
+        let _ = notifier.status(line);
+    }
+}

@@ -1,0 +1,62 @@
+//! `rollback`: every file as it was, and the hierarchy with it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::Exit;
+use super::args::Choices;
+use super::migrate::{agreed, seconds};
+use super::output::{print, tell};
+use super::resume::Going;
+use super::session::{Session, require_root};
+use crate::migration::begin::turn_back;
+use crate::migration::phase::{Phase, PhaseName};
+use crate::migration::store::Store;
+
+/// Arguments of `rollback`.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Put the files back, leave the reboot to me
+    #[arg(long)]
+    no_reboot: bool,
+    /// Wait this long for a lock on shutdown to go away
+    #[arg(long, value_name = "SECONDS")]
+    reboot_wait: Option<u64>,
+}
+
+pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> {
+    require_root("rollback")?;
+    let session = Session::new(None)?;
+    let settings = session.settings(config, &Choices::default())?;
+    if Store::new(session.host().fs).load()?.is_none() {
+        print("nothing to roll back: there is no migration on this host\n")?;
+        return Ok(Exit::Done);
+    }
+    let wait = arguments.reboot_wait.map_or(settings.reboot_wait, seconds);
+    let going = Going::prepare(&session, "rollback", wait)?;
+    let mut journal = going.journal()?;
+    if let Phase::RolledBack { why } = &journal.state {
+        print(&format!("this host is as it was already ({why})\n"))?;
+        return Ok(Exit::RolledBack);
+    }
+    if let Some(why) = going.no_way_back(&journal)? {
+        tell(&format!("there is no way back: {why}; nothing was changed"));
+        return Ok(Exit::Blocked);
+    }
+    tell(
+        "Every file of the migration is put back as it was; if the hierarchy is another one, the host reboots once.",
+    );
+    if let Err(exit) = agreed(arguments.yes) {
+        return Ok(exit);
+    }
+    journal.options.no_reboot = arguments.no_reboot;
+    if journal.state.name() != PhaseName::RollingBack {
+        turn_back(session.host(), &mut journal, "asked for by a person")?;
+    }
+    going.run(journal)
+}
