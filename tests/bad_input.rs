@@ -215,9 +215,12 @@ fn settings_with_an_unknown_key() {
 
 #[test]
 fn wrong_usage() {
-    for arguments in
-        [&["migrate", "--until", "nowhere"][..], &["plan", "--assume-hierarchy", "v2"], &["dance"]]
-    {
+    for arguments in [
+        &["migrate", "--until", "nowhere"][..],
+        &["resume", "--reboot-wait", "99999"],
+        &["plan", "--assume-hierarchy", "v2"],
+        &["dance"],
+    ] {
         assert_eq!(program(arguments).output().unwrap().status.code(), Some(2), "{arguments:?}");
     }
 }

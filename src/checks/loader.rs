@@ -149,6 +149,7 @@ fn copied(facts: &Facts, entry: &NextEntry) -> Option<Finding> {
             ),
         )
         .about(script)
+        .acceptable()
         .remedy("take the v1 arguments out of it where it was written, or set GRUB_DEFAULT to another entry; then run \
                  update-grub and try again"),
     )

@@ -36,8 +36,8 @@ pub(super) struct Arguments {
     /// Stop when this phase is reached; `resume` goes on
     #[arg(long, value_name = "PHASE", value_parser = stops())]
     until: Option<PhaseName>,
-    /// Wait this long for a lock on shutdown to go away
-    #[arg(long, value_name = "SECONDS")]
+    /// Wait this long for a lock on shutdown to go away (at most an hour)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
     reboot_wait: Option<u64>,
 }
 

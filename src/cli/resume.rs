@@ -29,8 +29,8 @@ pub(super) struct Arguments {
     /// Run by the unit at boot: stops asked for by a person stay
     #[arg(long, hide = true)]
     at_boot: bool,
-    /// Wait this long for a lock on shutdown to go away
-    #[arg(long, value_name = "SECONDS")]
+    /// Wait this long for a lock on shutdown to go away (at most an hour)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
     reboot_wait: Option<u64>,
 }
 

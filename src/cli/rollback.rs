@@ -24,8 +24,8 @@ pub(super) struct Arguments {
     /// Put the files back, leave the reboot to me
     #[arg(long)]
     no_reboot: bool,
-    /// Wait this long for a lock on shutdown to go away
-    #[arg(long, value_name = "SECONDS")]
+    /// Wait this long for a lock on shutdown to go away (at most an hour)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
     reboot_wait: Option<u64>,
 }
 
