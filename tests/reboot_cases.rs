@@ -140,9 +140,11 @@ fn blocked(sim: &Sim, verb: Verb) -> Option<Outcome> {
 fn outcome(ending: &Ending) -> Outcome {
     let said = match ending {
         Ending::Done | Ending::GoingDown => String::new(),
-        Ending::RolledBack(why) | Ending::NeedsPerson(why) | Ending::Paused(why) | Ending::TryLater(why) => {
-            why.clone()
-        }
+        Ending::RolledBack(why)
+        | Ending::NeedsPerson(why)
+        | Ending::Paused(why)
+        | Ending::TryLater(why)
+        | Ending::Blocked(why) => why.clone(),
     };
     Outcome { exit: Exit::from(ending), said }
 }

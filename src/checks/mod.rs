@@ -45,6 +45,27 @@ pub const ALL: &[Check] = &[
 /// is of no concern.
 const ON_UNIFIED: &[Check] = &[container::check, hierarchy::check, firmware::check];
 
+/// The rules that are asked once more right before the reboot: days may have passed since the plan. Locks, logind and
+/// a masked target are left to the request itself, which waits for what goes away by itself.
+const BEFORE_REBOOT: &[Check] = &[
+    systemd::check,
+    hierarchy::check,
+    kernel::check,
+    loader::check,
+    boot_entry::check,
+    firmware::check,
+    storage::check,
+    reboot::schedule,
+    resume_unit::check,
+    kubelet::check,
+];
+
+/// What would make the reboot into cgroup v2 a bad one now.
+#[must_use]
+pub fn before_reboot(facts: &Facts, settings: &Settings) -> Vec<Finding> {
+    BEFORE_REBOOT.iter().flat_map(|check| check(facts, settings)).collect()
+}
+
 /// Findings of every rule that matters on this host.
 #[must_use]
 pub fn run(facts: &Facts, settings: &Settings) -> Vec<Finding> {

@@ -11,6 +11,11 @@ pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
     single.into_iter().flatten().chain(locks(reboot)).collect()
 }
 
+/// Somebody else's shutdown alone.
+pub(super) fn schedule(facts: &Facts, _: &Settings) -> Vec<Finding> {
+    facts.reboot.as_ref().and_then(scheduled).into_iter().collect()
+}
+
 fn masked(reboot: &RebootFacts) -> Option<Finding> {
     let state = match &reboot.target_state {
         Ok(state) if state.starts_with("masked") => state,

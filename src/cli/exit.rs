@@ -68,6 +68,7 @@ impl From<&Ending> for Exit {
             Ending::RolledBack(_) => Self::RolledBack,
             Ending::NeedsPerson(_) => Self::NeedsPerson,
             Ending::TryLater(_) => Self::TryLater,
+            Ending::Blocked(_) => Self::Blocked,
         }
     }
 }

@@ -92,7 +92,12 @@ fn begin_as_shown(
 
 impl Arguments {
     fn options(&self, settings: &Settings) -> Options {
-        Options { no_reboot: self.no_reboot, until: self.until, accepted: settings.accept.clone() }
+        Options {
+            no_reboot: self.no_reboot,
+            until: self.until,
+            accepted: settings.accept.clone(),
+            no_drain: settings.no_drain,
+        }
     }
 }
 

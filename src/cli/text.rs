@@ -115,6 +115,7 @@ pub(super) fn ending(ending: &Ending) -> String {
         Ending::Paused(why) => why.clone(),
         Ending::GoingDown => "the host is going down; it goes on by itself after the boot".to_owned(),
         Ending::TryLater(why) => format!("try again later with `resume` (the state is kept): {why}"),
+        Ending::Blocked(why) => format!("blocked (the state is kept): {why}"),
     }
 }
 

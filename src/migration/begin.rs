@@ -100,16 +100,16 @@ pub fn reopen(host: Host<'_>, journal: &mut Journal) -> Result<()> {
     Ok(Store::new(host.fs).save(journal)?)
 }
 
-/// A person goes on with a migration that is under way, with other options than before.
+/// A person goes on with a migration that is under way, with other options than before. What was accepted stays so.
 ///
 /// # Errors
 /// If the journal cannot be written.
 pub fn take_up(host: Host<'_>, journal: &mut Journal, options: Options) -> Result<()> {
-    let accepted = std::mem::take(&mut journal.options.accepted);
-    journal.options = options;
-    let news: Vec<String> =
-        accepted.into_iter().filter(|id| !journal.options.accepted.contains(id)).collect();
-    journal.options.accepted.extend(news);
+    let before = std::mem::replace(&mut journal.options, options);
+    let accepted = &mut journal.options.accepted;
+    let still: Vec<String> = before.accepted.into_iter().filter(|id| !accepted.contains(id)).collect();
+    accepted.extend(still);
+    journal.options.no_drain |= before.no_drain;
     Ok(Store::new(host.fs).save(journal)?)
 }
 

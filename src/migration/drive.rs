@@ -132,6 +132,11 @@ impl Drive<'_> {
                 return Ok(None);
             }
         }
+        if purpose == Purpose::Migrate
+            && let Some(refusal) = reboot::blocked(host, &journal.options)
+        {
+            return Ok(Some(refusal));
+        }
         self.ask_for_reboot(journal, purpose, boot_id).map(Some)
     }
 
@@ -163,7 +168,7 @@ impl Drive<'_> {
 
     fn stop(&self, journal: &mut Journal, ending: Ending) -> Result<Ending> {
         let waiting = match &ending {
-            Ending::Paused(why) | Ending::TryLater(why) => Some(why.clone()),
+            Ending::Paused(why) | Ending::TryLater(why) | Ending::Blocked(why) => Some(why.clone()),
             Ending::NeedsPerson(why) if journal.state.name() != PhaseName::NeedsPerson => Some(why.clone()),
             Ending::Done | Ending::RolledBack(_) | Ending::NeedsPerson(_) | Ending::GoingDown => None,
         };

@@ -49,6 +49,9 @@ pub struct Options {
     pub until: Option<PhaseName>,
     /// Blockers accepted by id.
     pub accepted: Vec<String>,
+    /// The node needs no drain, or someone else drained it.
+    #[serde(default)]
+    pub no_drain: bool,
 }
 
 /// The host before the first change.

@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use super::decide::Ending;
+use super::journal::Options;
+use crate::checks;
+use crate::config::Settings;
+use crate::facts::{self, Scan};
 use crate::host::{Host, Inhibitor, InitError, REBOOT_TARGET};
 
 /// How long a reboot that logind accepted may take until it is seen to begin.
@@ -43,6 +47,23 @@ fn in_the_way(host: Host<'_>) -> Result<Option<Inhibitor>, Refusal> {
     }
     let locks = host.init.inhibitors().map_err(try_later)?;
     Ok(locks.into_iter().find(Inhibitor::forbids_reboot))
+}
+
+/// What forbids the reboot into v2 by now, and was not accepted: the plan may be days old.
+#[must_use]
+pub fn blocked(host: Host<'_>, options: &Options) -> Option<Refusal> {
+    let settings = Settings { no_drain: options.no_drain, ..Settings::default() };
+    let findings = checks::before_reboot(&facts::scan(host, &Scan::running()), &settings);
+    let blockers = checks::blockers(&findings, &options.accepted);
+    let told: Vec<String> = blockers.iter().map(|finding| finding.line()).collect();
+    let can_be_accepted = blockers.iter().any(|finding| finding.acceptable);
+    let or_accept = if can_be_accepted { " (or `migrate` with --accept or --no-drain)" } else { "" };
+    (!told.is_empty()).then(|| {
+        let told = told.join("; ");
+        Ending::Blocked(format!(
+            "found right before the reboot: {told}; set it right, then `resume`{or_accept}, or `rollback`"
+        ))
+    })
 }
 
 /// What came of a request.

@@ -69,6 +69,13 @@ impl Finding {
         self.id.starts_with("unsupported-")
     }
 
+    /// All of it in one line, for a message that has others beside it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let remedy = self.remedy.as_ref().map(|remedy| format!("; {}", remedy.text)).unwrap_or_default();
+        format!("{} [{}]: {}{remedy}", self.title, self.id, self.detail)
+    }
+
     /// Lets a person go on despite it.
     #[must_use]
     pub fn acceptable(mut self) -> Self {

@@ -80,6 +80,8 @@ pub(crate) struct Sim {
     pub(crate) options: RefCell<Options>,
     /// What systemd says of the unit that resumes.
     pub(crate) resume_unit_state: RefCell<String>,
+    /// What systemd says of `reboot.target`.
+    pub(crate) reboot_target_state: RefCell<String>,
     /// No tool of GRUB is installed.
     pub(crate) tools_missing: Cell<bool>,
     /// Reboots that logind accepted, over all attempts.
@@ -123,6 +125,7 @@ impl Sim {
             boot_ids: RefCell::default(),
             options: RefCell::new(Options::default()),
             resume_unit_state: RefCell::new("static".to_owned()),
+            reboot_target_state: RefCell::default(),
             tools_missing: Cell::new(false),
             reboots: Cell::new(0),
             effects: RefCell::new(Vec::new()),
@@ -176,6 +179,14 @@ impl Sim {
             names.filter_map(|name| Some(name.to_str()?.strip_prefix("vmlinuz-")?.to_owned())).collect();
         kernels.sort_by(|one, other| other.cmp(one));
         menu(&self.settings_line(), &kernels)
+            .replace("root=UUID=1 ", &format!("root={} ", self.running_root()))
+    }
+
+    /// What `grub-mkconfig` finds mounted on `/`.
+    fn running_root(&self) -> String {
+        let line = std::fs::read_to_string(self.path("proc/cmdline")).unwrap_or_default();
+        let root = line.split_whitespace().find_map(|word| word.strip_prefix("root="));
+        root.unwrap_or("UUID=1").to_owned()
     }
 
     fn put_if_absent(&self, path: &str, text: &str) {
@@ -286,6 +297,8 @@ impl Sim {
         init.going_down.set(self.going_down.get());
         let state = self.resume_unit_state.borrow().clone();
         init.unit_states.borrow_mut().insert("cgroup2-migrate-resume.service".to_owned(), state);
+        let state = self.reboot_target_state.borrow().clone();
+        init.unit_states.borrow_mut().insert("reboot.target".to_owned(), state);
         init
     }
 
@@ -425,8 +438,10 @@ fn program(host: Host<'_>, verb: Verb, options: &Options) -> Result<Ending> {
         }
         (Verb::Migrate, _) => {
             let facts = facts::scan(host, &Scan::running());
-            let plan = plan::make(&facts, &Settings::default());
-            anyhow::ensure!(plan.blockers(&[]).is_empty(), "blocked: {:?}", plan.findings);
+            let accept = options.accepted.clone();
+            let settings = Settings { accept, no_drain: options.no_drain, ..Settings::default() };
+            let plan = plan::make(&facts, &settings);
+            anyhow::ensure!(plan.blockers(&settings.accept).is_empty(), "blocked: {:?}", plan.findings);
             anyhow::ensure!(!plan.nothing_to_do, "nothing to do");
             begin(host, &facts, &plan, options.clone())?
         }

@@ -80,6 +80,8 @@ pub enum Ending {
     GoingDown,
     /// Something outside stands in the way for now.
     TryLater(String),
+    /// A finding forbids to go on.
+    Blocked(String),
 }
 
 /// The next step.
