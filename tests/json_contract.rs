@@ -141,7 +141,7 @@ const UNIFIED: &str = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 /// The mount table that goes with a frozen journal.
 fn mounts_in(phase: &str) -> &'static str {
     match phase {
-        "none" | "planned" | "staged" | "rebooting" | "rolled-back" => HYBRID,
+        "none" | "planned" | "staged" | "rebooting" | "rolled-back" | "gone-back" => HYBRID,
         "needs-person" => LEGACY,
         _ => UNIFIED,
     }
@@ -172,6 +172,14 @@ fn status_of_every_phase() {
     for phase in PHASES {
         assert_eq!(status(phase.as_str(), Some(&frozen(phase)))["phase"], phase.as_str());
     }
+}
+
+/// What is seen beats what is remembered.
+#[test]
+fn status_of_a_host_that_went_back_by_itself() {
+    let status = status("gone-back", Some(&frozen(PhaseName::Done)));
+    assert_eq!((&status["phase"], &status["hierarchy"]), (&"needs-person".into(), &"hybrid".into()));
+    assert!(status["next"].as_str().unwrap().contains("`migrate`"));
 }
 
 /// Whatever later versions write, they read what this one wrote, and lose nothing of it.

@@ -93,3 +93,45 @@ fn a_reboot_target_that_was_masked_meanwhile_needs_a_person() {
     assert_eq!((sim.journal().state.name(), sim.reboots.get()), (PhaseName::Staged, 0));
     assert_eq!(sim.hierarchy(), Hierarchy::Hybrid);
 }
+
+/// Migrated and proven; then somebody put the pin back and rebooted.
+fn gone_back() -> Sim {
+    let sim = Sim::new(PINNED);
+    sim.run_well(Verb::Migrate);
+    assert_eq!(sim.settle(), Ending::Done);
+    sim.put("etc/default/grub", PINNED);
+    sim.put("boot/grub/grub.cfg", &sim.menu());
+    sim.boot();
+    assert_eq!(sim.hierarchy(), Hierarchy::Hybrid);
+    sim
+}
+
+#[test]
+fn a_host_that_went_back_to_v1_without_us_is_not_called_done() {
+    let sim = gone_back();
+    for verb in [Verb::Resume, Verb::ResumeAtBoot] {
+        let Ending::NeedsPerson(why) = sim.run_well(verb) else { panic!("called done") };
+        assert!(why.contains("hybrid again") && why.contains("`migrate`"), "{why}");
+    }
+    assert!(sim.effects.borrow().is_empty(), "every boot would write: {:?}", sim.effects.borrow());
+    assert_eq!((sim.journal().state.name(), sim.reboots.get()), (PhaseName::Done, 1));
+}
+
+#[test]
+fn a_host_that_went_back_to_v1_can_be_migrated_anew() {
+    let sim = gone_back();
+    let first = sim.journal().txn;
+    assert_eq!(sim.run_well(Verb::Migrate), Ending::GoingDown);
+    assert_eq!(sim.settle(), Ending::Done);
+    assert_ne!(sim.journal().txn, first);
+    assert_eq!((sim.hierarchy(), sim.reboots.get()), (Hierarchy::Unified, 2));
+}
+
+#[test]
+fn what_is_not_known_of_a_finished_migration_is_not_called_done() {
+    let sim = Sim::new(PINNED);
+    sim.run_well(Verb::Migrate);
+    sim.settle();
+    sim.unmount_cgroup();
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::NeedsPerson(why) if why.contains("/sys/fs/cgroup")));
+}

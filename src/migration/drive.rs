@@ -169,7 +169,7 @@ impl Drive<'_> {
     fn stop(&self, journal: &mut Journal, ending: Ending) -> Result<Ending> {
         let waiting = match &ending {
             Ending::Paused(why) | Ending::TryLater(why) | Ending::Blocked(why) => Some(why.clone()),
-            Ending::NeedsPerson(why) if journal.state.name() != PhaseName::NeedsPerson => Some(why.clone()),
+            Ending::NeedsPerson(why) if !has_ended(&journal.state) => Some(why.clone()),
             Ending::Done | Ending::RolledBack(_) | Ending::NeedsPerson(_) | Ending::GoingDown => None,
         };
         if journal.waiting != waiting {
@@ -178,6 +178,11 @@ impl Drive<'_> {
         }
         Ok(ending)
     }
+}
+
+/// Then it waits for nothing, whatever else is to be said of the host.
+fn has_ended(state: &Phase) -> bool {
+    state.is_final() || state.name() == PhaseName::NeedsPerson
 }
 
 /// A failed way there is a way back; a failed way back needs a person.

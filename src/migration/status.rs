@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::decide::gone_back;
 use super::journal::{Entry, Journal, RebootRequest};
 use super::phase::{Phase, PhaseName};
 use crate::boot::hierarchy::Hierarchy;
@@ -40,16 +41,21 @@ pub struct Status {
     pub ended: bool,
 }
 
-/// Makes the status from the journal and the hierarchy seen now.
+/// Makes the status from the journal and the hierarchy seen now. What is seen beats what is remembered: a finished
+/// migration on a host that runs v1 again needs a person.
 #[must_use]
 pub fn status(journal: Option<&Journal>, hierarchy: Hierarchy) -> Status {
     let Some(journal) = journal else { return none(hierarchy) };
+    let gone_back = gone_back(hierarchy).filter(|_| journal.state == Phase::Done);
+    let next =
+        if gone_back.is_some() { "nothing by itself; `migrate` begins anew" } else { next(&journal.state) };
+    let state = gone_back.map_or_else(|| journal.state.clone(), |why| Phase::NeedsPerson { why });
     Status {
         schema: SCHEMA,
-        phase: journal.state.name().as_str(),
-        why: journal.state.why().map(str::to_owned),
+        phase: state.name().as_str(),
+        why: state.why().map(str::to_owned),
         waiting: journal.waiting.clone(),
-        next: next(&journal.state),
+        next,
         hierarchy,
         hierarchy_before: Some(journal.before.hierarchy),
         txn: Some(journal.txn.clone()),
@@ -57,7 +63,7 @@ pub fn status(journal: Option<&Journal>, hierarchy: Hierarchy) -> Status {
         reboots: journal.reboots.clone(),
         accepted: journal.options.accepted.clone(),
         history: journal.history.clone(),
-        ended: journal.state.is_final() || journal.state.name() == PhaseName::NeedsPerson,
+        ended: state.is_final() || state.name() == PhaseName::NeedsPerson,
     }
 }
 

@@ -96,7 +96,7 @@ pub fn decide(journal: &Journal, seen: &Observed) -> Step {
         Phase::Rebooting => rebooting(journal, seen),
         Phase::Booted => booted(seen),
         Phase::Verified => verified(journal, seen),
-        Phase::Done => Step::Stop(Ending::Done),
+        Phase::Done => Step::Stop(done(seen)),
         Phase::RollingBack { why } => back::rolling_back(journal, seen, why),
         Phase::RolledBack { why } => Step::Stop(Ending::RolledBack(why.clone())),
         Phase::NeedsPerson { why } => Step::Stop(Ending::NeedsPerson(why.clone())),
@@ -197,6 +197,29 @@ fn verified(journal: &Journal, seen: &Observed) -> Step {
             needs_person(not_lasting(journal, why))
         }
     }
+}
+
+/// The journal says done. A later boot may be another one.
+fn done(seen: &Observed) -> Ending {
+    if let Some(why) = gone_back(seen.hierarchy) {
+        return Ending::NeedsPerson(why);
+    }
+    if seen.hierarchy == Hierarchy::Unknown {
+        let why = "the migration was done and proven, but what this boot runs could not be found out; look at \
+                   /sys/fs/cgroup";
+        return Ending::NeedsPerson(why.to_owned());
+    }
+    Ending::Done
+}
+
+/// Said of a finished migration on a host that runs v1 all the same.
+pub(super) fn gone_back(hierarchy: Hierarchy) -> Option<String> {
+    matches!(hierarchy, Hierarchy::Legacy | Hierarchy::Hybrid).then(|| {
+        format!(
+            "the migration was done and proven, but this host runs {hierarchy} again: since then someone put the v1 \
+             arguments back, or another entry was booted; `check` says what is so now, `migrate` begins anew"
+        )
+    })
 }
 
 fn not_lasting(journal: &Journal, found: &str) -> String {
