@@ -10,6 +10,7 @@
 mod sim;
 
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
+use cgroup2_migrate::host::Space;
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::journal::Options;
 use cgroup2_migrate::migration::phase::PhaseName;
@@ -92,6 +93,108 @@ fn a_reboot_target_that_was_masked_meanwhile_needs_a_person() {
     assert!(matches!(sim.run_well(Verb::Resume), Ending::NeedsPerson(why) if why.contains("unmask")));
     assert_eq!((sim.journal().state.name(), sim.reboots.get()), (PhaseName::Staged, 0));
     assert_eq!(sim.hierarchy(), Hierarchy::Hybrid);
+}
+
+const FSTAB: &str = "UUID=2 /boot ext4 defaults 0 2\n";
+const BOOT_MOUNT: &str = "40 24 8:2 / /boot rw - ext4 /dev/sda2 rw\n";
+
+/// With a `/boot` of its own.
+fn with_boot() -> Sim {
+    let sim = Sim::new(PINNED);
+    sim.put("etc/fstab", FSTAB);
+    mount(&sim);
+    sim
+}
+
+fn mount(sim: &Sim) {
+    sim.more_mounts.replace(BOOT_MOUNT.to_owned());
+    let _ = std::fs::rename(sim.path("hidden"), sim.path("boot/grub/grub.cfg"));
+}
+
+fn unmount(sim: &Sim) {
+    sim.more_mounts.take();
+    std::fs::rename(sim.path("boot/grub/grub.cfg"), sim.path("hidden")).unwrap();
+}
+
+fn room(available_bytes: u64, read_only: bool) -> Option<Space> {
+    Some(Space { available_bytes, read_only, available_files: None })
+}
+
+#[test]
+fn a_boot_that_is_not_mounted_stops_a_staged_migration_and_no_more() {
+    let sim = with_boot();
+    stage(&sim, Options::default());
+    unmount(&sim);
+    is_blocked(&sim, Verb::Resume, "boot-not-mounted");
+    mount(&sim);
+    assert_eq!(sim.run_well(Verb::Resume), Ending::GoingDown);
+    assert_eq!(sim.settle(), Ending::Done);
+}
+
+#[test]
+fn nothing_is_begun_where_it_cannot_be_written_any_more() {
+    let sim = Sim::new(PINNED);
+    sim.options.replace(Options { until: Some(PhaseName::Planned), ..Options::default() });
+    sim.run_well(Verb::Migrate);
+    sim.space.set(room(1 << 30, true));
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::Blocked(why) if why.contains("read-only")));
+    sim.space.set(None);
+    assert_eq!(sim.run_well(Verb::Resume), Ending::GoingDown);
+}
+
+/// What is wrong with the storage, how it is set right, and the word that names it.
+type Trouble = (fn(&Sim), fn(&Sim), &'static str);
+
+const TROUBLES: [Trouble; 3] = [
+    (unmount, mount, "boot-not-mounted"),
+    (|sim| sim.space.set(room(1 << 30, true)), |sim| sim.space.set(None), "read-only-file-system"),
+    (|sim| sim.space.set(room(4 << 10, false)), |sim| sim.space.set(None), "no-space"),
+];
+
+#[test]
+fn storage_that_cannot_be_written_is_found_before_a_person_turns_back() {
+    for (breaks, mends, id) in TROUBLES {
+        let sim = with_boot();
+        let before = sim.boot_files();
+        sim.run_well(Verb::Migrate);
+        sim.settle();
+        breaks(&sim);
+        assert!(matches!(sim.hindrance(), Some(Ending::NeedsPerson(why)) if why.contains(id)), "{id}");
+        mends(&sim);
+        assert_eq!(sim.hindrance(), None);
+        sim.run_well(Verb::Rollback);
+        assert!(matches!(sim.settle(), Ending::RolledBack(_)));
+        assert_eq!(sim.boot_files(), before);
+    }
+}
+
+#[test]
+fn storage_that_cannot_be_written_is_found_before_the_way_back_writes() {
+    for (breaks, mends, id) in TROUBLES {
+        let sim = with_boot();
+        let before = sim.boot_files();
+        sim.stuck_at.set(Some(Hierarchy::Hybrid));
+        sim.run_well(Verb::Migrate);
+        breaks(&sim);
+        let after = sim.boot_files();
+        let Ending::NeedsPerson(why) = sim.run_well(Verb::ResumeAtBoot) else {
+            panic!("{id} went unnoticed")
+        };
+        assert!(why.contains(id) && why.contains("`rollback`") && why.contains("initramfs"), "{why}");
+        assert_eq!(sim.boot_files(), after);
+        mends(&sim);
+        assert!(matches!(sim.run_well(Verb::Rollback), Ending::RolledBack(_)), "{id}");
+        assert_eq!((sim.boot_files(), sim.reboots.get()), (before, 1));
+    }
+}
+
+/// The settings are put back where there is room for them, whatever there is room for elsewhere.
+#[test]
+fn the_way_back_asks_for_no_more_room_than_it_needs() {
+    let sim = staged(Options::default());
+    sim.space.set(room(100 << 10, false));
+    assert_eq!(sim.hindrance(), None);
+    assert!(matches!(sim.run_well(Verb::Rollback), Ending::RolledBack(_)));
 }
 
 /// Migrated and proven; then somebody put the pin back and rebooted.

@@ -16,6 +16,7 @@ mod storage;
 mod systemd;
 
 pub use hierarchy::missing_controllers_text;
+pub use storage::to_put_back;
 
 use crate::boot::hierarchy::Hierarchy;
 use crate::config::Settings;

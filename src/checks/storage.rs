@@ -13,13 +13,29 @@ const NEEDED_FILES: u64 = 16;
 /// What is needed beside the menus: settings, journal.
 const NEEDED_BESIDE: u64 = 1 << 20;
 
+/// What is needed beside a file that is put back: a journal, a few blocks of directories.
+const NEEDED_TO_PUT_BACK: u64 = 64 << 10;
+
 /// The menu to reckon with where there is none to measure.
 const LARGE_MENU: u64 = 2 << 20;
 
 pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
     let Some(storage) = &facts.storage else { return Vec::new() };
-    let places = storage.places.iter().filter_map(|place| judge(place, needed_bytes(storage)));
-    places.chain(facts.grub.hard_linked.iter().map(hard_linked)).chain(boot_mounts(storage)).collect()
+    let mut findings = with_room(storage, needed_bytes(storage));
+    findings.extend(facts.grub.hard_linked.iter().map(hard_linked));
+    findings
+}
+
+/// What stands in the way of putting files back. That needs less room than a migration: the way back is not forbidden
+/// for want of what it does not use.
+#[must_use]
+pub fn to_put_back(storage: &StorageFacts) -> Vec<Finding> {
+    with_room(storage, storage.menu_bytes.unwrap_or(LARGE_MENU).saturating_add(NEEDED_TO_PUT_BACK))
+}
+
+fn with_room(storage: &StorageFacts, needed: u64) -> Vec<Finding> {
+    let places = storage.places.iter().filter_map(|place| judge(place, needed));
+    places.chain(boot_mounts(storage)).collect()
 }
 
 /// Old and new menu lie beside each other for a while.
@@ -56,7 +72,7 @@ fn read_only(path: &Path) -> Finding {
         Severity::Blocker,
         "read-only-file-system",
         format!("{path} is on a file system that is mounted read-only"),
-        "it must be written during the migration; nothing was changed",
+        "what is there has to be written",
     )
     .about(path.to_string())
     .remedy(format!("mount it writable: mount -o remount,rw on the mount point of {path}"))

@@ -15,12 +15,12 @@ use super::{Exit, text};
 use crate::facts::systemd::{self, SystemdFacts};
 use crate::host::notify::Notifier;
 use crate::host::{Host, STATE_DIRECTORY};
-use crate::migration::begin::reopen;
+use crate::migration::begin::{hindrance, reopen};
+use crate::migration::decide::Ending;
 use crate::migration::drive::Drive;
 use crate::migration::effects::Effects;
 use crate::migration::journal::Journal;
 use crate::migration::lock::Lock;
-use crate::migration::observe::observe;
 use crate::migration::store::Store;
 
 /// Arguments of `resume`.
@@ -78,10 +78,9 @@ impl<'a> Going<'a> {
         self.store.load()?.context("read the journal: it was there a moment ago, and someone removed it")
     }
 
-    /// Why there is no way back from here, if there is none: asked before anything is put back.
-    pub(super) fn no_way_back(&self, journal: &Journal) -> Result<Option<String>> {
-        let seen = observe(self.host, &self.systemd, journal)?;
-        Ok(seen.way_back.err().filter(|_| seen.hierarchy != journal.before.hierarchy))
+    /// What forbids a way back from here, if anything does: asked before a word of it is written.
+    pub(super) fn hindrance(&self, journal: &Journal) -> Result<Option<Ending>> {
+        hindrance(self.host, &self.systemd, journal)
     }
 
     /// Drives on to the next stop.

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 
-use super::Exit;
 use super::args::Choices;
 use super::migrate::{agreed, seconds};
 use super::output::{print, tell};
 use super::resume::Going;
 use super::session::{Session, require_root};
+use super::{Exit, text};
 use crate::migration::begin::turn_back;
 use crate::migration::phase::{Phase, PhaseName};
 use crate::migration::store::Store;
@@ -44,9 +44,9 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
         print(&format!("this host is as it was already ({why})\n"))?;
         return Ok(Exit::RolledBack);
     }
-    if let Some(why) = going.no_way_back(&journal)? {
-        tell(&format!("there is no way back: {why}; nothing was changed"));
-        return Ok(Exit::Blocked);
+    if let Some(found) = going.hindrance(&journal)? {
+        tell(&text::ending(&found));
+        return Ok(Exit::from(&found));
     }
     tell(
         "Every file of the migration is put back as it was; if the hierarchy is another one, the host reboots once.",

@@ -42,6 +42,25 @@ pub fn scan(host: Host<'_>, boot_directory: &Path) -> StorageFacts {
     }
 }
 
+/// Looks at where these files lie, and our own state: what has to be written to put them back. The largest of them
+/// stands for the menu.
+#[must_use]
+pub fn scan_files(host: Host<'_>, files: &[&Path]) -> StorageFacts {
+    // Behind a link it is another file system that is written.
+    let real = |path: &&Path| host.fs.resolve(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut directories: Vec<PathBuf> =
+        files.iter().map(real).filter_map(|path| Some(path.parent()?.to_owned())).collect();
+    directories.push(PathBuf::from(STATE_DIRECTORY));
+    directories.sort();
+    directories.dedup();
+    let found = files.iter().filter_map(|path| host.fs.snapshot(path).ok().flatten());
+    StorageFacts {
+        places: directories.iter().map(|path| place(host, path)).collect(),
+        menu_bytes: found.filter_map(|file| u64::try_from(file.bytes.len()).ok()).max(),
+        unmounted: unmounted(host),
+    }
+}
+
 fn place(host: Host<'_>, path: &Path) -> Place {
     let space = host.fs.space(path);
     Place {

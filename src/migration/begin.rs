@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result};
 
+use super::decide::Ending;
 use super::journal::{Before, Entry, Journal, Kind, Options, Purpose, SCHEMA, TouchedFile};
+use super::observe::{content_hash, observe};
 use super::originals;
 use super::phase::{Phase, PhaseName};
 use super::store::Store;
-use crate::facts::{Facts, kernel};
+use crate::facts::{Facts, kernel, systemd::SystemdFacts};
 use crate::host::{Host, sha256};
 use crate::plan::Plan;
 
@@ -58,7 +60,7 @@ fn touched_files(host: Host<'_>, plan: &Plan) -> Result<Vec<TouchedFile>> {
         })
         .collect();
     if let Some(path) = &plan.generated {
-        let before = super::observe::content_hash(host, path)?;
+        let before = content_hash(host, path)?;
         files.push(touched(path.clone(), Kind::Generated, before, None));
     }
     Ok(files)
@@ -111,6 +113,21 @@ pub fn take_up(host: Host<'_>, journal: &mut Journal, options: Options) -> Resul
     accepted.extend(still);
     journal.options.no_drain |= before.no_drain;
     Ok(Store::new(host.fs).save(journal)?)
+}
+
+/// What forbids a way back from here, found before a word of it is written: then the state stays what it is.
+///
+/// # Errors
+/// If the host cannot be looked at.
+pub fn hindrance(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> Result<Option<Ending>> {
+    let state = Phase::RollingBack { why: String::new() };
+    let seen = observe(host, systemd, &Journal { state, ..journal.clone() })?;
+    if let Err(found) = seen.storage {
+        let what = format!("{found}; nothing was changed; set it right, then `rollback` again");
+        return Ok(Some(Ending::NeedsPerson(what)));
+    }
+    let refused = seen.way_back.err().filter(|_| seen.hierarchy != journal.before.hierarchy);
+    Ok(refused.map(|why| Ending::Blocked(format!("there is no way back: {why}; nothing was changed"))))
 }
 
 /// A person turns a migration back. A reboot of an earlier way back, in an earlier boot, is over: this one may ask

@@ -7,8 +7,10 @@ use super::journal::{Journal, TouchedFile};
 use super::phase::PhaseName;
 use crate::boot::hierarchy::{Hierarchy, Outcome};
 use crate::boot::kargs::{Kargs, is_v1_pin};
-use crate::facts::{cgroup, grub, kernel, systemd::SystemdFacts};
+use crate::checks;
+use crate::facts::{cgroup, grub, kernel, storage, systemd::SystemdFacts};
 use crate::host::{FsError, Host, sha256};
+use crate::report::Finding;
 
 /// Everything the next decision needs.
 ///
@@ -16,15 +18,42 @@ use crate::host::{FsError, Host, sha256};
 /// [`FsError`] where the boot id cannot be read: then nothing is decided. Everything else may be unknown.
 pub fn observe(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> Result<Observed, FsError> {
     let cmdline = kernel::scan(host.fs).command_line.unwrap_or_default();
+    let files = states(host, journal);
     Ok(Observed {
         boot_id: kernel::boot_id(host.fs)?,
         hierarchy: cgroup::scan(host.fs, host.mounts).hierarchy,
         arguments_active: systemd.decide(&cmdline).hierarchy == Hierarchy::Unified,
-        files: states(host, journal),
+        storage: storage(host, journal, &files),
+        files,
         way_back: way_back(systemd, journal),
         next_boot: grub::next_boot(host.fs, systemd),
         going_down: host.init.is_going_down().ok(),
     })
+}
+
+/// Whether the file systems that have to be written now can be: on the way back only those of what is put back.
+fn storage(host: Host<'_>, journal: &Journal, files: &[FileState]) -> Result<(), String> {
+    let files = journal.files.iter().zip(files);
+    let to_write: Vec<&Path> = match journal.state.name() {
+        PhaseName::Planned | PhaseName::Staged => files.map(|(file, _)| file.path.as_path()).collect(),
+        PhaseName::RollingBack if journal.files.iter().any(|file| file.touched) => {
+            let changed = files.filter(|(_, state)| **state != FileState::Original);
+            changed.map(|(file, _)| file.path.as_path()).collect()
+        }
+        PhaseName::RollingBack
+        | PhaseName::Rebooting
+        | PhaseName::Booted
+        | PhaseName::Verified
+        | PhaseName::Done
+        | PhaseName::RolledBack
+        | PhaseName::NeedsPerson => Vec::new(),
+    };
+    if to_write.is_empty() {
+        return Ok(());
+    }
+    let findings = checks::to_put_back(&storage::scan_files(host, &to_write));
+    let told: Vec<String> = findings.iter().map(Finding::line).collect();
+    if told.is_empty() { Ok(()) } else { Err(told.join("; ")) }
 }
 
 /// What the installed systemd would make of the kernel line of before: it may have been upgraded since.

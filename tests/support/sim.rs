@@ -21,8 +21,8 @@ use cgroup2_migrate::config::Settings;
 use cgroup2_migrate::facts::{self, Facts, Scan, grub, systemd};
 use cgroup2_migrate::host::fake::{FakeClock, FakeInit, FakeRunner, FaultyFs, Fuse};
 use cgroup2_migrate::host::fake_mounts::FakeMounts;
-use cgroup2_migrate::host::{Clock, Finished, Host, Inhibitor, Init, InitError, Invocation, RootedFs};
-use cgroup2_migrate::migration::begin::{begin, reopen, take_up, turn_back};
+use cgroup2_migrate::host::{Clock, Finished, Host, Inhibitor, Init, InitError, Invocation, RootedFs, Space};
+use cgroup2_migrate::migration::begin::{begin, hindrance, reopen, take_up, turn_back};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::drive::Drive;
 use cgroup2_migrate::migration::effects::Effects;
@@ -73,6 +73,8 @@ pub(crate) struct Sim {
     pub(crate) while_waiting: RefCell<Option<(String, String)>>,
     /// Lines of the mount table beside those of the hierarchy.
     pub(crate) more_mounts: RefCell<String>,
+    /// Room on every file system, if it is not as it is.
+    pub(crate) space: Cell<Option<Space>>,
     /// A reboot is under way.
     pub(crate) going_down: Cell<bool>,
     /// Boot ids of the first boots; later ones are numbered.
@@ -121,6 +123,7 @@ impl Sim {
             late_locks: RefCell::default(),
             while_waiting: RefCell::default(),
             more_mounts: RefCell::default(),
+            space: Cell::new(None),
             going_down: Cell::new(false),
             boot_ids: RefCell::default(),
             options: RefCell::new(Options::default()),
@@ -274,7 +277,7 @@ impl Sim {
     /// Runs the program once. A reboot it asked for is carried out afterwards, if the power held.
     pub(crate) fn run(&self, verb: Verb, fuse: &Fuse) -> Result<Ending> {
         let plain = RootedFs::new(self.root.path());
-        let fs = FaultyFs::new(&plain, fuse.clone());
+        let fs = FaultyFs::new(&plain, fuse.clone()).with_space(self.space.get());
         let runner = self.tools().with_fuse(fuse.clone());
         let init = self.init(fuse.clone());
         let late = LateLocks { init: &init, locks: &self.late_locks };
@@ -328,6 +331,16 @@ impl Sim {
         let facts = facts::scan(host, &Scan::running());
         let plan = plan::make(&facts, &Settings::default());
         (facts, plan)
+    }
+
+    /// What `rollback` says before it writes anything.
+    pub(crate) fn hindrance(&self) -> Option<Ending> {
+        let plain = RootedFs::new(self.root.path());
+        let fs = FaultyFs::new(&plain, Fuse::counting()).with_space(self.space.get());
+        let (runner, init) = (self.tools(), self.init(Fuse::counting()));
+        let (clock, mounts) = (FakeClock::default(), self.mounts());
+        let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
+        hindrance(host, &systemd::scan(&fs), &self.journal()).unwrap()
     }
 
     pub(crate) fn journal(&self) -> Journal {

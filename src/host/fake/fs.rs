@@ -11,13 +11,21 @@ use crate::host::{Attributes, Expect, Fs, FsError, Snapshot, Space};
 pub struct FaultyFs<'a> {
     inner: &'a dyn Fs,
     fuse: Fuse,
+    space: Option<Space>,
 }
 
 impl<'a> FaultyFs<'a> {
     /// Puts `fuse` before `inner`.
     #[must_use]
     pub fn new(inner: &'a dyn Fs, fuse: Fuse) -> Self {
-        Self { inner, fuse }
+        Self { inner, fuse, space: None }
+    }
+
+    /// With this much room everywhere, whatever is so.
+    #[must_use]
+    pub fn with_space(mut self, space: Option<Space>) -> Self {
+        self.space = space;
+        self
     }
 }
 
@@ -85,6 +93,7 @@ impl Fs for FaultyFs<'_> {
     }
 
     fn space(&self, path: &Path) -> Result<Space, FsError> {
-        self.fuse.observe(|| self.inner.space(path), fs_error("find the free space of", path))
+        let space = || self.space.map_or_else(|| self.inner.space(path), Ok);
+        self.fuse.observe(space, fs_error("find the free space of", path))
     }
 }

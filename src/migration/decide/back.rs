@@ -28,6 +28,12 @@ pub(super) fn rolling_back(journal: &Journal, seen: &Observed, why: &str) -> Ste
 
 /// What makes the way back impossible, found before the first file is put back.
 fn obstacle(journal: &Journal, seen: &Observed, why: &str) -> Option<String> {
+    // First: what is not mounted looks changed.
+    if let Err(found) = &seen.storage {
+        return Some(format!(
+            "nothing more was put back: {found}; set it right, then `rollback` again ({why})"
+        ));
+    }
     let lost = |state, file: &TouchedFile| is_edited(file) && file.touched && is_not_known(state);
     if let Some(index) = first(journal, seen, lost) {
         return Some(not_ours(journal, index, why));

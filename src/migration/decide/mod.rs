@@ -33,6 +33,8 @@ pub struct Observed {
     pub arguments_active: bool,
     /// State of each file of the journal, in its order.
     pub files: Vec<FileState>,
+    /// Whether what has to be written can be: `Err` with what stands in the way. `Ok` in phases that write no file.
+    pub storage: Result<(), String>,
     /// What the installed systemd would make of the kernel line of before: `Err` with the reason if v1 would not
     /// come of it.
     pub way_back: Result<(), String>,
@@ -117,6 +119,11 @@ fn planned(journal: &Journal, seen: &Observed) -> Step {
     if seen.boot_id != journal.before.boot_id {
         return planned_in_another_boot(seen);
     }
+    // Once something is written the way back is better than a stop half way.
+    let is_untouched = journal.files.iter().all(|file| !file.touched);
+    if let Some(stop) = storage_blocks(seen).filter(|_| is_untouched) {
+        return stop;
+    }
     if let Some(path) = path_of(journal, seen, |state, file| is_edited(file) && is_not_known(state)) {
         return roll_back(format!(
             "{path} was changed by someone else, or became unreadable, while the change was made"
@@ -152,6 +159,10 @@ fn staged(journal: &Journal, seen: &Observed) -> Step {
     if seen.boot_id != journal.before.boot_id {
         return Step::Advance(Phase::Booted);
     }
+    // First: a /boot that is not mounted has no menu, and that is no reason to go back.
+    if let Some(stop) = storage_blocks(seen) {
+        return stop;
+    }
     match &seen.next_boot {
         NextBoot::Unified if journal.options.no_reboot => {
             Step::Stop(Ending::Paused("everything is in place; reboot when it suits you".to_owned()))
@@ -161,6 +172,11 @@ fn staged(journal: &Journal, seen: &Observed) -> Step {
             roll_back(format!("right before the reboot: {why}"))
         }
     }
+}
+
+fn storage_blocks(seen: &Observed) -> Option<Step> {
+    let found = seen.storage.as_ref().err()?;
+    Some(Step::Stop(Ending::Blocked(format!("{found}; set it right, then `resume`"))))
 }
 
 fn rebooting(journal: &Journal, seen: &Observed) -> Step {

@@ -85,7 +85,7 @@ fn everything(mut visit: impl FnMut(&Journal, &Observed, Step)) {
 }
 
 fn every_sight(mut visit: impl FnMut(&Observed)) {
-    for boot_id in ["first", "second", "third"] {
+    for (boot_id, storage) in ["first", "second", "third"].into_iter().flat_map(with_and_without_storage) {
         for (hierarchy, way_back) in
             HIERARCHIES.into_iter().flat_map(|one| [(one, Ok(())), (one, Err("no".to_owned()))])
         {
@@ -97,6 +97,7 @@ fn every_sight(mut visit: impl FnMut(&Observed)) {
                             hierarchy,
                             arguments_active: true,
                             files: vec![edited, generated],
+                            storage: storage.clone(),
                             way_back: way_back.clone(),
                             next_boot: next_boot.clone(),
                             going_down,
@@ -106,6 +107,22 @@ fn every_sight(mut visit: impl FnMut(&Observed)) {
             }
         }
     }
+}
+
+fn with_and_without_storage(boot_id: &str) -> [(&str, Result<(), String>); 2] {
+    [(boot_id, Ok(())), (boot_id, Err("read-only".to_owned()))]
+}
+
+#[test]
+fn nothing_is_begun_and_nothing_put_back_where_it_cannot_be_written() {
+    everything(|journal, seen, step| {
+        let begins = matches!(step, Step::WriteFile(_) | Step::SaveOriginals)
+            && journal.files.iter().all(|file| !file.touched);
+        let goes_back = matches!(step, Step::Restore(_) | Step::GenerateAnew(_));
+        if begins || goes_back || step == Step::RequestReboot(Purpose::Migrate) {
+            assert!(seen.storage.is_ok(), "{:?}: {step:?}", journal.state);
+        }
+    });
 }
 
 #[test]
