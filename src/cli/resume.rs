@@ -14,7 +14,7 @@ use super::session::{Session, require_root};
 use super::{Exit, text};
 use crate::facts::systemd::{self, SystemdFacts};
 use crate::host::notify::Notifier;
-use crate::host::{Host, STATE_DIRECTORY};
+use crate::host::{Host, Interrupt, STATE_DIRECTORY};
 use crate::migration::begin::{hindrance, reopen};
 use crate::migration::decide::Ending;
 use crate::migration::drive::Drive;
@@ -59,6 +59,7 @@ pub(super) struct Going<'a> {
     pub(super) store: Store<'a>,
     systemd: SystemdFacts,
     reboot_wait: Duration,
+    interrupt: &'a Interrupt,
     at_boot: bool,
     _lock: Lock,
 }
@@ -70,7 +71,8 @@ impl<'a> Going<'a> {
         host.fs.create_directory(STATE_DIRECTORY.as_ref(), 0o700)?;
         let lock = Lock::take(host.fs.root(), verb)?;
         let systemd = systemd::scan(host.fs);
-        Ok(Self { host, store: Store::new(host.fs), systemd, reboot_wait, at_boot: false, _lock: lock })
+        let (store, interrupt) = (Store::new(host.fs), session.interrupt());
+        Ok(Self { host, store, systemd, reboot_wait, interrupt, at_boot: false, _lock: lock })
     }
 
     /// The journal, read with the lock held.
@@ -83,11 +85,14 @@ impl<'a> Going<'a> {
         hindrance(self.host, &self.systemd, journal)
     }
 
-    /// Drives on to the next stop.
+    /// Drives on to the next stop. Only from here on a signal has to wait: a question before it can be left at once.
     pub(super) fn run(&self, mut journal: Journal) -> Result<Exit> {
         let effects = Effects { host: self.host, store: self.store, systemd: &self.systemd };
         let patience = Cell::new(self.reboot_wait);
-        let drive = Drive { effects, patience, at_boot: self.at_boot, tell: &tell_phase };
+        self.interrupt.listen().context("listen for SIGINT and SIGTERM")?;
+        let stop_asked = || self.interrupt.came();
+        let drive =
+            Drive { effects, patience, at_boot: self.at_boot, stop_asked: &stop_asked, tell: &tell_phase };
         let ending = drive.run(&mut journal)?;
         notify(&text::ending(&ending));
         // What was done is done, whether anybody can read of it or not.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::args::Choices;
 use crate::config::{self, Settings};
 use crate::host::mounts::{LiveMounts, TreeMounts};
-use crate::host::{Host, Mounts, RootedFs, SystemBus, SystemClock, SystemRunner};
+use crate::host::{Host, Interrupt, Mounts, RootedFs, SystemBus, SystemClock, SystemRunner};
 
 /// Owner of the real seams.
 pub(super) struct Session {
@@ -17,6 +17,7 @@ pub(super) struct Session {
     clock: SystemClock,
     mounts: Box<dyn Mounts>,
     bus: SystemBus,
+    interrupt: Interrupt,
     is_running: bool,
 }
 
@@ -31,10 +32,12 @@ impl Session {
             None => Box::new(LiveMounts::new()),
             Some(root) => Box::new(TreeMounts::new(root)),
         };
+        let interrupt = Interrupt::default();
         Ok(Self {
             fs: RootedFs::new(root.unwrap_or(Path::new("/"))),
             mounts,
-            runner: SystemRunner::default(),
+            runner: SystemRunner::default().with_interrupt(interrupt.clone()),
+            interrupt,
             clock: SystemClock,
             bus: SystemBus::default(),
             is_running: root.is_none(),
@@ -50,6 +53,11 @@ impl Session {
             mounts: self.mounts.as_ref(),
             init: &self.bus,
         }
+    }
+
+    /// What tells the runner and the loop of steps to end.
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// False for a tree.

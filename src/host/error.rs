@@ -64,6 +64,12 @@ pub enum RunError {
         /// The limit.
         limit: Duration,
     },
+    /// A signal asked us to end, so it was killed.
+    #[error("run {argv}: killed before its end, because a signal asked this program to end")]
+    Interrupted {
+        /// The command line.
+        argv: String,
+    },
     /// It could not be started or waited for.
     #[error("run {argv}")]
     Io {

@@ -16,6 +16,7 @@ mod error;
 pub mod fake;
 pub mod fake_mounts;
 pub mod fs;
+pub mod interrupt;
 pub mod logind;
 pub mod mounts;
 pub mod notify;
@@ -24,6 +25,7 @@ pub mod runner;
 pub use clock::SystemClock;
 pub use error::{FsError, InitError, RunError};
 pub use fs::RootedFs;
+pub use interrupt::Interrupt;
 pub use logind::SystemBus;
 pub use runner::SystemRunner;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{AccessFlags, Pid, access};
 
-use super::{FULL_PATH, Finished, Invocation, RunError, Runner};
+use super::{FULL_PATH, Finished, Interrupt, Invocation, RunError, Runner};
 
 /// The most that is kept of each output stream; the rest is read and dropped.
 const OUTPUT_LIMIT: usize = 4 << 20;
@@ -26,19 +26,26 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// The programs of this machine.
 ///
-/// Each runs in a process group of its own, which is killed as a whole at the time limit, and which a Ctrl-C
-/// meant for us does not stop half way. A child that makes its own session escapes the kill; systemd ends it
+/// Each runs in a process group of its own, which is killed as a whole at the time limit and when a signal asks us to
+/// end: a Ctrl-C meant for us reaches us alone. A child that makes its own session escapes the kill; systemd ends it
 /// with our unit.
 #[derive(Debug)]
 pub struct SystemRunner {
     changes_refused: bool,
+    interrupt: Interrupt,
 }
 
 impl SystemRunner {
     /// A runner that refuses to change a test host, see [`super::test_host`].
     #[must_use]
     pub fn new() -> Self {
-        Self { changes_refused: super::test_host() }
+        Self { changes_refused: super::test_host(), interrupt: Interrupt::default() }
+    }
+
+    /// Kills what runs when a signal comes.
+    #[must_use]
+    pub fn with_interrupt(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
     }
 }
 
@@ -65,14 +72,15 @@ impl Runner for SystemRunner {
             return Err(RunError::TestHost { argv });
         }
         let mut running = self.start(invocation)?;
-        let ended = running.wait(invocation.time_limit).map_err(io_error(&argv))?;
-        match ended {
-            Some(status) => Ok(running.finished(status)),
-            None => {
-                running.kill();
-                Err(RunError::TimedOut { argv, limit: invocation.time_limit })
-            }
+        let ended = running.wait(invocation.time_limit, || self.interrupt.came()).map_err(io_error(&argv))?;
+        if let Some(status) = ended {
+            return Ok(running.finished(status));
         }
+        running.kill();
+        if self.interrupt.came() {
+            return Err(RunError::Interrupted { argv });
+        }
+        Err(RunError::TimedOut { argv, limit: invocation.time_limit })
     }
 }
 
@@ -126,14 +134,14 @@ impl Running {
         Self { child, stdout, stderr }
     }
 
-    /// Waits for the program's end; `None` if it did not come in time.
-    fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    /// Waits for the program's end; `None` if it did not come in time, or before `is_given_up`.
+    fn wait(&mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));
             }
-            if begin.elapsed() >= limit {
+            if begin.elapsed() >= limit || is_given_up() {
                 return Ok(None);
             }
             std::thread::sleep(POLL.min(limit.saturating_sub(begin.elapsed())));
@@ -157,7 +165,7 @@ impl Running {
             std::thread::sleep(POLL);
         }
         self.signal(Signal::SIGKILL);
-        let _ = self.wait(KILL_GRACE);
+        let _ = self.wait(KILL_GRACE, || false);
     }
 
     fn has_ended(&self) -> bool {
@@ -237,7 +245,7 @@ mod tests {
     }
 
     fn run(invocation: &Invocation) -> Finished {
-        SystemRunner { changes_refused: false }.run(invocation).unwrap()
+        SystemRunner { changes_refused: false, ..SystemRunner::new() }.run(invocation).unwrap()
     }
 
     #[test]
@@ -287,7 +295,8 @@ mod tests {
         // The grandchild ignores SIGTERM.
         let script = format!("(trap '' TERM; exec sleep 300) & echo $! >{}; wait", pids.display());
         let invocation = Invocation { time_limit: Duration::from_millis(500), ..shell(&script) };
-        let error = SystemRunner { changes_refused: false }.run(&invocation).unwrap_err();
+        let error =
+            SystemRunner { changes_refused: false, ..SystemRunner::new() }.run(&invocation).unwrap_err();
         assert!(matches!(error, RunError::TimedOut { .. }), "{error}");
         let pid = std::fs::read_to_string(pids).unwrap();
         assert!(is_gone_soon(pid.trim()), "grandchild {pid} lives");
@@ -324,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_test_host_is_not_changed() {
-        let runner = SystemRunner { changes_refused: true };
+        let runner = SystemRunner { changes_refused: true, ..SystemRunner::new() };
         assert!(runner.run(&invocation(&["true"])).is_ok());
         let error = runner.run(&Invocation { changes_host: true, ..invocation(&["true"]) }).unwrap_err();
         assert!(matches!(error, RunError::TestHost { .. }));

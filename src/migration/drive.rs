@@ -30,6 +30,8 @@ pub struct Drive<'a> {
     pub patience: Cell<Duration>,
     /// Started by the unit: it concludes and goes back, but never begins the reboot into v2.
     pub at_boot: bool,
+    /// True once a signal asked this run to end: it does so between two steps, or with a tool that was killed.
+    pub stop_asked: &'a dyn Fn() -> bool,
     /// Told each phase as it begins, for people and for systemd.
     pub tell: &'a dyn Fn(&Journal),
 }
@@ -42,6 +44,9 @@ impl Drive<'_> {
     /// the next run goes on from there. A step that fails is no error but a way back.
     pub fn run(&self, journal: &mut Journal) -> Result<Ending> {
         for _ in 0..STEPS_AT_MOST {
+            if (self.stop_asked)() && !has_ended(&journal.state) {
+                return self.stop(journal, Ending::by_signal());
+            }
             let seen =
                 observe(self.effects.host, self.effects.systemd, journal).context("look at the host")?;
             log::debug!("{}: {seen:?}", journal.state.name());
@@ -70,6 +75,10 @@ impl Drive<'_> {
             Step::Restore(index) => self.effects.restore(journal, index),
             Step::GenerateAnew(index) => self.effects.generate_anew(journal, index),
         };
+        if outcome.is_err() && (self.stop_asked)() {
+            // Cut short, which says nothing about the host: the next run does it again.
+            return Ok(Some(Ending::by_signal()));
+        }
         if let Err(problem) = outcome {
             return self.advance(journal, after_failure(journal, &problem), boot_id);
         }
@@ -123,7 +132,7 @@ impl Drive<'_> {
         if purpose == Purpose::Migrate && self.at_boot {
             return Ok(Some(Ending::Paused("everything is in place; `resume` reboots".to_owned())));
         }
-        match reboot::wait_until_free(host, self.patience.get()) {
+        match reboot::wait_until_free(host, self.patience.get(), self.stop_asked) {
             Err(refusal) => return Ok(Some(refusal)),
             Ok(Duration::ZERO) => {}
             // Whoever held the lock, a package manager for instance, may have changed what will boot: look again.
@@ -136,6 +145,9 @@ impl Drive<'_> {
             && let Some(refusal) = reboot::blocked(host, &journal.options)
         {
             return Ok(Some(refusal));
+        }
+        if (self.stop_asked)() {
+            return Ok(Some(Ending::by_signal()));
         }
         self.ask_for_reboot(journal, purpose, boot_id).map(Some)
     }

@@ -27,11 +27,16 @@ pub type Refusal = Ending;
 ///
 /// # Errors
 /// What stands in the way.
-pub fn wait_until_free(host: Host<'_>, patience: Duration) -> Result<Duration, Refusal> {
+pub fn wait_until_free(
+    host: Host<'_>,
+    patience: Duration,
+    stop_asked: &dyn Fn() -> bool,
+) -> Result<Duration, Refusal> {
     let mut waited = Duration::ZERO;
     loop {
         match in_the_way(host)? {
             None => return Ok(waited),
+            Some(_) if stop_asked() => return Err(Ending::by_signal()),
             Some(lock) if waited >= patience => return Err(Ending::TryLater(lock.to_string())),
             Some(_) => host.clock.sleep(PAUSE),
         }

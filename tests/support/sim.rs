@@ -21,7 +21,9 @@ use cgroup2_migrate::config::Settings;
 use cgroup2_migrate::facts::{self, Facts, Scan, grub, systemd};
 use cgroup2_migrate::host::fake::{FakeClock, FakeInit, FakeRunner, FaultyFs, Fuse};
 use cgroup2_migrate::host::fake_mounts::FakeMounts;
-use cgroup2_migrate::host::{Clock, Finished, Host, Inhibitor, Init, InitError, Invocation, RootedFs, Space};
+use cgroup2_migrate::host::{
+    Clock, Finished, Host, Inhibitor, Init, InitError, Invocation, RootedFs, RunError, Space,
+};
 use cgroup2_migrate::migration::begin::{begin, hindrance, reopen, take_up, turn_back};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::drive::Drive;
@@ -75,6 +77,12 @@ pub(crate) struct Sim {
     pub(crate) more_mounts: RefCell<String>,
     /// Room on every file system, if it is not as it is.
     pub(crate) space: Cell<Option<Space>>,
+    /// A signal comes with the effect of this number.
+    pub(crate) signal_at: Cell<usize>,
+    /// A signal comes while the program sleeps.
+    pub(crate) signal_in_sleep: Cell<bool>,
+    /// A signal comes while `grub-mkconfig` runs, which is killed.
+    pub(crate) signal_kills_tool: Cell<bool>,
     /// A reboot is under way.
     pub(crate) going_down: Cell<bool>,
     /// Boot ids of the first boots; later ones are numbered.
@@ -124,6 +132,9 @@ impl Sim {
             while_waiting: RefCell::default(),
             more_mounts: RefCell::default(),
             space: Cell::new(None),
+            signal_at: Cell::new(usize::MAX),
+            signal_in_sleep: Cell::new(false),
+            signal_kills_tool: Cell::new(false),
             going_down: Cell::new(false),
             boot_ids: RefCell::default(),
             options: RefCell::new(Options::default()),
@@ -284,7 +295,8 @@ impl Sim {
         let clock = BusyClock { clock: FakeClock::default(), init: &init, sim: self };
         let mounts = self.mounts();
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &late };
-        let ending = program(host, verb, &self.options.borrow());
+        let stop_asked = || fuse.effects() >= self.signal_at.get();
+        let ending = program(host, verb, &self.options.borrow(), &stop_asked);
         self.effects.replace(fuse.log());
         self.reboots.set(self.reboots.get() + init.reboots());
         if init.reboots() > 0 {
@@ -352,7 +364,7 @@ impl Sim {
         if self.tools_missing.get() {
             return FakeRunner::new();
         }
-        FakeRunner::new().on("grub-mkconfig", |invocation| Ok(self.mkconfig(invocation))).ends(
+        FakeRunner::new().on("grub-mkconfig", |invocation| self.mkconfig(invocation)).ends(
             "grub-script-check",
             0,
             "",
@@ -365,8 +377,13 @@ impl Sim {
         self.hierarchy.set(Hierarchy::Unknown);
     }
 
-    fn mkconfig(&self, invocation: &Invocation) -> Finished {
+    fn mkconfig(&self, invocation: &Invocation) -> std::result::Result<Finished, RunError> {
         let output = invocation.argv.last().unwrap();
+        if self.signal_kills_tool.take() {
+            self.signal_at.set(0);
+            self.put(&format!("{output}.new"), "half a menu");
+            return Err(RunError::Interrupted { argv: invocation.argv.join(" ") });
+        }
         let text = self.mkconfig_writes.borrow().clone().unwrap_or_else(|| self.menu());
         if let Some(left) = self.kernel_updates.get().checked_sub(1) {
             self.kernel_updates.set(left);
@@ -374,7 +391,7 @@ impl Sim {
             self.put("boot/grub/grub.cfg", &self.menu());
         }
         self.put(output, &text);
-        Finished { code: Some(0), stdout: Vec::new(), stderr: Vec::new() }
+        Ok(Finished { code: Some(0), stdout: Vec::new(), stderr: Vec::new() })
     }
 }
 
@@ -429,18 +446,22 @@ impl Clock for BusyClock<'_> {
             self.sim.put(&path, &text);
             self.init.inhibitors.borrow_mut().clear();
         }
+        if self.sim.signal_in_sleep.get() {
+            self.sim.signal_at.set(0);
+        }
         self.clock.sleep(duration);
     }
 }
 
 /// The verbs as the command line has them, without questions.
-fn program(host: Host<'_>, verb: Verb, options: &Options) -> Result<Ending> {
+fn program(host: Host<'_>, verb: Verb, options: &Options, stop_asked: &dyn Fn() -> bool) -> Result<Ending> {
     let store = Store::new(host.fs);
     let systemd = systemd::scan(host.fs);
     let drive = Drive {
         effects: Effects { host, store, systemd: &systemd },
         patience: Cell::new(Duration::from_secs(5)),
         at_boot: verb == Verb::ResumeAtBoot,
+        stop_asked,
         tell: &|_| {},
     };
     let found = store.load()?;

@@ -86,6 +86,14 @@ pub enum Ending {
     Blocked(String),
 }
 
+impl Ending {
+    /// A signal ended the run where it could be left.
+    #[must_use]
+    pub fn by_signal() -> Self {
+        Self::TryLater("a signal asked the last run to end, and it did so between two steps".to_owned())
+    }
+}
+
 /// The next step.
 #[must_use]
 pub fn decide(journal: &Journal, seen: &Observed) -> Step {
