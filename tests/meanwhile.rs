@@ -2,6 +2,7 @@
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::wildcard_enum_match_arm,
     reason = "a test that sees another ending has failed"
 )]
@@ -237,4 +238,55 @@ fn what_is_not_known_of_a_finished_migration_is_not_called_done() {
     sim.settle();
     sim.unmount_cgroup();
     assert!(matches!(sim.run_well(Verb::Resume), Ending::NeedsPerson(why) if why.contains("/sys/fs/cgroup")));
+}
+
+/// A folder of an earlier migration, with what it holds.
+fn earlier(sim: &Sim, name: &str, files: &[&str]) {
+    for file in files {
+        sim.put(&format!("var/lib/cgroup2-migrate/{name}/{file}"), "x");
+    }
+}
+
+fn folders(sim: &Sim) -> Vec<String> {
+    let entries = std::fs::read_dir(sim.path("var/lib/cgroup2-migrate")).unwrap().map(|entry| entry.unwrap());
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_oldest_folders_of_earlier_migrations_go_when_a_new_one_begins() {
+    let sim = Sim::new(PINNED);
+    let names: Vec<String> = (1..=9).map(|day| format!("2016030{day}T120000Z-1b4e28ba")).collect();
+    for name in &names {
+        earlier(&sim, name, &["00.original", "00.new", ".01.new.cgroup2-migrate-a1b2c3"]);
+    }
+    earlier(&sim, &names[1], &["notes of a person"]);
+    earlier(&sim, "backup", &["00.original"]);
+    sim.run_well(Verb::Migrate);
+    let mut expected = names[4..].to_vec();
+    expected.extend([names[1].clone(), "backup".to_owned(), sim.journal().txn]);
+    expected.sort();
+    assert_eq!(folders(&sim), expected);
+    assert!(sim.path(&format!("var/lib/cgroup2-migrate/{}/00.original", names[4])).exists());
+}
+
+/// The clock of a host may run backwards: then the newest has the oldest name.
+#[test]
+fn the_folder_that_the_way_back_needs_stays_whatever_its_name() {
+    let sim = Sim::new(PINNED);
+    for day in 1..=9 {
+        earlier(&sim, &format!("2096030{day}T120000Z-1b4e28ba"), &["00.original"]);
+    }
+    sim.run_well(Verb::Migrate);
+    assert_eq!(folders(&sim).len(), 6);
+    sim.settle();
+    assert_eq!(sim.run_well(Verb::Rollback), Ending::GoingDown);
+    assert!(matches!(sim.settle(), Ending::RolledBack(_)));
+    assert_eq!(
+        (sim.hierarchy(), folders(&sim).len()),
+        (Hierarchy::Hybrid, 6),
+        "nothing goes but at a beginning"
+    );
 }

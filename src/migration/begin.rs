@@ -37,6 +37,7 @@ pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Re
         originals::keep_new(host.fs, &journal, index, &file.content)?;
     }
     Store::new(host.fs).save(&journal)?;
+    originals::forget_earlier(host.fs, &journal.txn);
     Ok(journal)
 }
 

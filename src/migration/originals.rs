@@ -33,6 +33,45 @@ pub fn prepare(fs: &dyn Fs, txn: &str) -> Result<(), FsError> {
     fs.create_directory(&state_path(txn), 0o700)
 }
 
+/// Folders of earlier migrations that stay: for a person who wants to see what was there before.
+const KEPT_EARLIER: usize = 5;
+
+/// Removes the oldest folders of earlier migrations. `current` stays, whatever its name. Called once the journal is of
+/// `current`: from then on no way back needs another one. What cannot be removed is in nobody's way.
+pub fn forget_earlier(fs: &dyn Fs, current: &str) {
+    if let Err(error) = remove_earlier(fs, current) {
+        log::warn!("saved files of an earlier migration are left: {:#}", anyhow::Error::from(error));
+    }
+}
+
+fn remove_earlier(fs: &dyn Fs, current: &str) -> Result<(), FsError> {
+    // Their names begin with the time: sorted, the oldest come first.
+    let mut earlier = fs.list(STATE_DIRECTORY.as_ref())?;
+    earlier.retain(|name| is_folder_name(name) && name != current);
+    earlier.truncate(earlier.len().saturating_sub(KEPT_EARLIER));
+    for folder in earlier.iter().map(|name| state_path(name)) {
+        for name in fs.list(&folder)?.into_iter().filter(|name| is_saved_name(name)) {
+            fs.remove(&folder.join(name), &Expect::Anything)?;
+        }
+        fs.remove_directory(&folder)?;
+    }
+    Ok(())
+}
+
+/// `20261201T000000Z-1b4e28ba`, as [`super::begin::begin`] makes them.
+fn is_folder_name(name: &str) -> bool {
+    let time = name.split_once("Z-").map(|(time, _)| time).unwrap_or_default();
+    time.len() == 15
+        && time.bytes().enumerate().all(|(at, c)| if at == 8 { c == b'T' } else { c.is_ascii_digit() })
+}
+
+/// `00.original`, `01.new`, and what a cut-off write left of them.
+fn is_saved_name(name: &str) -> bool {
+    let name = name.strip_prefix('.').unwrap_or(name);
+    let rest = name.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < name.len() && (rest.starts_with(".original") || rest.starts_with(".new"))
+}
+
 /// Keeps the new content of the file with this index until it is its turn.
 ///
 /// # Errors
