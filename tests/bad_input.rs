@@ -54,8 +54,17 @@ fn plan_of(settings: &str) -> (i32, String) {
 fn a_torn_journal_is_refused_and_kept() {
     let (code, said, kept) = status_of("{\"schema\": 1, \"txn\": \"2026");
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("journal.json: not a whole journal"), "{said}");
+    assert!(said.contains("journal.json: not a whole journal: it is cut off"), "{said}");
     assert_eq!(kept, "{\"schema\": 1, \"txn\": \"2026");
+}
+
+#[test]
+fn an_empty_journal_and_a_damaged_one_have_words_of_their_own() {
+    for (journal, words) in [("", "the file is empty"), ("{\"schema\": 1, \u{0}\u{0}", "it is damaged")] {
+        let (code, said, kept) = status_of(journal);
+        assert!(code == 1 && said.contains(words) && said.contains("original"), "{said}");
+        assert_eq!(kept, journal);
+    }
 }
 
 #[test]
@@ -72,7 +81,7 @@ fn an_unknown_key_in_a_journal_is_refused() {
     sim.run_well(Verb::Migrate);
     let journal = sim.text(JOURNAL).replacen("\"txn\"", "\"surprise\": 1,\n  \"txn\"", 1);
     let (code, said, _) = status_of(&journal);
-    assert!(code == 1 && said.contains("surprise"), "{said}");
+    assert!(code == 1 && said.contains("surprise") && said.contains("whole, but"), "{said}");
 }
 
 #[test]
@@ -179,6 +188,31 @@ fn a_file_that_changed_between_plan_and_write() {
     let ending = sim.run_well(Verb::Resume);
     assert!(matches!(&ending, Ending::RolledBack(why) if why.contains("/etc/default/grub")), "{ending:?}");
     assert_eq!((sim.boot_files(), sim.reboots.get()), (before, 0));
+}
+
+#[test]
+fn a_deleted_file_is_not_called_changed() {
+    let sim = Sim::new(PINNED);
+    sim.options.replace(Options { until: Some(PhaseName::Planned), ..Options::default() });
+    sim.run_well(Verb::Migrate);
+    std::fs::remove_file(sim.path("etc/default/grub")).unwrap();
+    let ending = sim.run_well(Verb::Resume);
+    let words = "/etc/default/grub was deleted by someone else";
+    assert!(matches!(&ending, Ending::RolledBack(why) if why.contains(words)), "{ending:?}");
+}
+
+#[test]
+fn a_file_deleted_since_is_told_on_the_way_back_and_so_is_its_original() {
+    let sim = Sim::new(PINNED);
+    sim.run_well(Verb::Migrate);
+    sim.settle();
+    std::fs::remove_file(sim.path("etc/default/grub")).unwrap();
+    let Ending::NeedsPerson(why) = sim.run_well(Verb::Rollback) else { panic!("not a person") };
+    assert!(why.contains("was deleted") && why.contains("00.original") && !why.contains("diff"), "{why}");
+    let original = sim.text(&format!("var/lib/cgroup2-migrate/{}/00.original", sim.journal().txn));
+    sim.put("etc/default/grub", &original);
+    assert_eq!(sim.run_well(Verb::Rollback), Ending::GoingDown);
+    assert!(matches!(sim.settle(), Ending::RolledBack(_)));
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub enum FsError {
         source: io::Error,
     },
     /// The file is not what it was when the plan was made. Nothing was written.
-    #[error("replace {}: it changed since the plan was made (expected {expected}, found {found})", path.display())]
+    #[error("replace {}: {}", path.display(), since_the_plan(expected, found))]
     Changed {
         /// The host path.
         path: PathBuf,
@@ -37,6 +37,14 @@ pub enum FsError {
         /// The host path.
         path: PathBuf,
     },
+}
+
+fn since_the_plan(expected: &str, found: &str) -> String {
+    match (expected, found) {
+        (_, "absent") => "it was deleted since the plan was made".to_owned(),
+        ("absent", _) => format!("someone else made it since the plan was made (found {found})"),
+        _ => format!("it changed since the plan was made (expected {expected}, found {found})"),
+    }
 }
 
 impl FsError {

@@ -85,10 +85,11 @@ pub fn states(host: Host<'_>, journal: &Journal) -> Vec<FileState> {
 
 fn state_of(host: Host<'_>, file: &TouchedFile, rolling_back: bool) -> FileState {
     let Ok(found) = content_hash(host, &file.path) else { return FileState::Unknown };
+    let neither = if found.is_none() { FileState::Deleted } else { FileState::Foreign };
     if rolling_back && file.original_outdated {
         // Neither our content nor the saved one is wanted: only one made anew from the restored files.
         let anew = found.is_some() && found == file.regenerated;
-        return if anew { FileState::Original } else { FileState::Foreign };
+        return if anew { FileState::Original } else { neither };
     }
     let original = found == file.before || (found.is_some() && found == file.regenerated);
     let ours = found.is_some() && found == file.after;
@@ -97,7 +98,7 @@ fn state_of(host: Host<'_>, file: &TouchedFile, rolling_back: bool) -> FileState
         (true, true) if rolling_back => FileState::Original,
         (_, true) => FileState::Ours,
         (true, false) => FileState::Original,
-        (false, false) => FileState::Foreign,
+        (false, false) => neither,
     }
 }
 

@@ -14,12 +14,28 @@ pub enum StoreError {
     /// Reading or writing failed.
     #[error("the journal cannot be used")]
     Fs(#[from] FsError),
-    /// Not JSON: torn, or not ours.
-    #[error("read {}: not a whole journal; nothing was changed; look at it and move it away to begin anew", path.display())]
+    /// It ends in the middle, or is no JSON at all.
+    #[error(
+        "read {}: not a whole journal: {what}; nothing was changed; what was touched has its original beside it \
+         (*/NN.original): put back what should be, move the journal away, then begin anew", path.display()
+    )]
     Torn {
         /// The journal.
         path: PathBuf,
+        /// In which way.
+        what: &'static str,
         /// The parser's words.
+        source: serde_json::Error,
+    },
+    /// Whole, and not what this program writes.
+    #[error(
+        "read {}: whole, but not as this version writes it; nothing was changed; use the version of cgroup2-migrate \
+         that wrote it", path.display()
+    )]
+    Unfit {
+        /// The journal.
+        path: PathBuf,
+        /// Which key or value.
         source: serde_json::Error,
     },
     /// Another shape than this program knows.
@@ -80,15 +96,25 @@ impl<'a> Store<'a> {
 }
 
 fn parse(path: PathBuf, bytes: &[u8]) -> Result<Journal, StoreError> {
-    let torn = |source| StoreError::Torn { path: path.clone(), source };
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(torn)?;
+    let value: serde_json::Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(source) => return Err(StoreError::Torn { path, what: what_is_torn(bytes, &source), source }),
+    };
     match value.get("schema") {
         Some(schema) if schema.as_u64() == Some(u64::from(SCHEMA)) => {
-            serde_json::from_value(value).map_err(torn)
+            serde_json::from_value(value).map_err(|source| StoreError::Unfit { path, source })
         }
         found => {
             let found = found.map_or_else(|| "none".to_owned(), ToString::to_string);
             Err(StoreError::UnknownSchema { path, found })
         }
+    }
+}
+
+fn what_is_torn(bytes: &[u8], error: &serde_json::Error) -> &'static str {
+    match bytes {
+        [] => "the file is empty",
+        _ if error.is_eof() => "it is cut off",
+        _ => "it is damaged, or something else than a journal",
     }
 }

@@ -156,8 +156,10 @@ fn what_changed_since_is_not_touched() {
     );
     let error = tree.replace("/grub", "ours", &Expect::Absent).unwrap_err();
     assert!(matches!(&error, FsError::Changed { expected, .. } if expected == "absent"));
+    assert!(error.to_string().contains("someone else made it"), "{error}");
     let error = tree.replace("/gone", "ours", &hash("planned")).unwrap_err();
     assert!(matches!(&error, FsError::Changed { found, .. } if found == "absent"));
+    assert!(error.to_string().contains("it was deleted"), "{error}");
     assert!(tree.fs.remove(Path::new("/grub"), &hash("planned")).is_err());
     assert_eq!((tree.text("/grub").as_str(), tree.names()), ("theirs", vec!["grub".to_owned()]));
 }

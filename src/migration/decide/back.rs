@@ -1,6 +1,6 @@
 //! The way back: files first, then, only if the running hierarchy is another one than before, one reboot.
 
-use super::{Ending, FileState, Observed, Step, first, is_edited, is_not_known, needs_person, path_of};
+use super::{Ending, FileState, Observed, Step, first, is_edited, needs_person, path_of};
 use crate::boot::NextBoot;
 use crate::boot::hierarchy::Hierarchy;
 use crate::migration::journal::{Journal, Purpose, TouchedFile};
@@ -34,13 +34,13 @@ fn obstacle(journal: &Journal, seen: &Observed, why: &str) -> Option<String> {
             "nothing more was put back: {found}; set it right, then `rollback` again ({why})"
         ));
     }
-    let lost = |state, file: &TouchedFile| is_edited(file) && file.touched && is_not_known(state);
-    if let Some(index) = first(journal, seen, lost) {
-        return Some(not_ours(journal, index, why));
-    }
     let unreadable = |state, file: &TouchedFile| file.touched && state == FileState::Unknown;
     if let Some(path) = path_of(journal, seen, unreadable) {
         return Some(format!("{path} cannot be read; set it right, then `rollback` again ({why})"));
+    }
+    let of_others = |state, file: &TouchedFile| is_edited(file) && file.touched && is_of_others(state);
+    if let Some(index) = first(journal, seen, of_others) {
+        return Some(not_ours(journal, seen, index, why));
     }
     let needs_reboot = seen.hierarchy != journal.before.hierarchy;
     let refused = seen.way_back.as_ref().err().filter(|_| needs_reboot)?;
@@ -54,7 +54,7 @@ fn obstacle(journal: &Journal, seen: &Observed, why: &str) -> Option<String> {
 /// restored ones, whether we ever wrote it or not.
 fn is_made_by_others(journal: &Journal, file: &TouchedFile, state: FileState) -> bool {
     let settings_were_ours = journal.files.iter().any(|file| is_edited(file) && file.touched);
-    !is_edited(file) && state == FileState::Foreign && (file.touched || settings_were_ours)
+    !is_edited(file) && is_of_others(state) && (file.touched || settings_were_ours)
 }
 
 /// Files and hierarchy are as before. A menu that was made anew is looked at: it is not the old one to the byte.
@@ -101,10 +101,20 @@ fn by_reboot(journal: &Journal, seen: &Observed, why: &str) -> Step {
     }
 }
 
-fn not_ours(journal: &Journal, index: usize, why: &str) -> String {
+fn is_of_others(state: FileState) -> bool {
+    matches!(state, FileState::Foreign | FileState::Deleted)
+}
+
+fn not_ours(journal: &Journal, seen: &Observed, index: usize, why: &str) -> String {
     let path = journal.files.get(index).map(|file| file.path.display().to_string()).unwrap_or_default();
     let original = journal.saved_path(index, "original");
     let original = original.display();
+    if seen.files.get(index) == Some(&FileState::Deleted) {
+        return format!(
+            "{path} was deleted by someone else since, so it is not put back; put the original in its place (cp \
+             {original} {path}) and `rollback` again ({why})"
+        );
+    }
     format!(
         "{path} was changed by someone else since, so it is not put back; look at the difference (diff {original} \
          {path}), put the original in its place (cp {original} {path}) and `rollback` again, or keep it and undo the \

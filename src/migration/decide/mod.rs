@@ -18,6 +18,8 @@ pub enum FileState {
     Ours,
     /// Neither: someone else wrote it.
     Foreign,
+    /// It is not there, and should be.
+    Deleted,
     /// It could not be read.
     Unknown,
 }
@@ -132,10 +134,8 @@ fn planned(journal: &Journal, seen: &Observed) -> Step {
     if let Some(stop) = storage_blocks(seen).filter(|_| is_untouched) {
         return stop;
     }
-    if let Some(path) = path_of(journal, seen, |state, file| is_edited(file) && is_not_known(state)) {
-        return roll_back(format!(
-            "{path} was changed by someone else, or became unreadable, while the change was made"
-        ));
+    if let Some(what) = lost(journal, seen) {
+        return roll_back(format!("while the change was made, {what}"));
     }
     if !journal.originals_saved {
         return Step::SaveOriginals;
@@ -278,8 +278,18 @@ fn roll_back(why: String) -> Step {
     Step::Advance(Phase::RollingBack { why })
 }
 
-fn is_not_known(state: FileState) -> bool {
-    matches!(state, FileState::Foreign | FileState::Unknown)
+/// The first edited file that is neither as before nor ours, and what happened to it.
+fn lost(journal: &Journal, seen: &Observed) -> Option<String> {
+    let files = journal.files.iter().zip(&seen.files).filter(|(file, _)| is_edited(file));
+    files.into_iter().find_map(|(file, state)| {
+        let path = file.path.display();
+        match state {
+            FileState::Original | FileState::Ours => None,
+            FileState::Foreign => Some(format!("{path} was changed by someone else")),
+            FileState::Deleted => Some(format!("{path} was deleted by someone else")),
+            FileState::Unknown => Some(format!("{path} became unreadable")),
+        }
+    })
 }
 
 fn is_edited(file: &TouchedFile) -> bool {

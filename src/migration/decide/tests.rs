@@ -5,7 +5,8 @@ use crate::migration::journal::{Before, Options, RebootRequest, SCHEMA};
 
 const HIERARCHIES: [Hierarchy; 4] =
     [Hierarchy::Legacy, Hierarchy::Hybrid, Hierarchy::Unified, Hierarchy::Unknown];
-const STATES: [FileState; 4] = [FileState::Original, FileState::Ours, FileState::Foreign, FileState::Unknown];
+const STATES: [FileState; 5] =
+    [FileState::Original, FileState::Ours, FileState::Foreign, FileState::Deleted, FileState::Unknown];
 
 fn phases() -> Vec<Phase> {
     let why = || "a reason".to_owned();
