@@ -8,11 +8,11 @@ use crate::facts::Facts;
 use crate::facts::bootloader::others::{OtherLoader, Sign};
 use crate::report::{Finding, Severity};
 
-/// The loader this version knows, as `--assume-loader` names it.
-const KNOWN_LOADER: &str = "grub";
+/// The loaders this version can change, as `--assume-loader` names them.
+pub const KNOWN_LOADERS: [&str; 1] = ["grub"];
 
 pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
-    if facts.scan.assumed_loader.as_deref().is_some_and(|name| name != KNOWN_LOADER) {
+    if facts.scan.assumed_loader.as_deref().is_some_and(|name| !KNOWN_LOADERS.contains(&name)) {
         return vec![not_found(facts)];
     }
     if let Some(why) = &facts.grub.unreadable {
@@ -190,8 +190,8 @@ fn no_linux(facts: &Facts, entry: &NextEntry) -> Finding {
 
 fn not_found(facts: &Facts) -> Finding {
     let detail = match &facts.scan.assumed_loader {
-        Some(name) if name != KNOWN_LOADER => {
-            format!("`{name}` is not a loader this version knows; it knows `{KNOWN_LOADER}`")
+        Some(name) if !KNOWN_LOADERS.contains(&name.as_str()) => {
+            format!("`{name}` is not a loader this version knows; it knows {}", KNOWN_LOADERS.join(", "))
         }
         Some(_) | None => "no /etc/default/grub with a generated /boot/grub/grub.cfg was found".to_owned(),
     };

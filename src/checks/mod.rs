@@ -17,6 +17,7 @@ mod systemd;
 
 pub use hierarchy::missing_controllers_text;
 pub use storage::to_put_back;
+pub use loader::KNOWN_LOADERS;
 
 use crate::boot::hierarchy::Hierarchy;
 use crate::config::Settings;

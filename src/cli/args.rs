@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use super::session::Session;
 use crate::boot::hierarchy::Hierarchy;
+use crate::checks::KNOWN_LOADERS;
 use crate::facts::Scan;
+use crate::report::known_id;
 
 /// A hierarchy, as said on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,8 +42,8 @@ pub(super) struct Target {
     /// With --root: what that host runs
     #[arg(long, value_name = "HIERARCHY", requires = "root")]
     assume_hierarchy: Option<HierarchyWord>,
-    /// With --root: which boot loader that host has (grub)
-    #[arg(long, value_name = "NAME", requires = "root")]
+    /// With --root: which boot loader that host has
+    #[arg(long, value_name = "NAME", requires = "root", value_parser = PossibleValuesParser::new(KNOWN_LOADERS))]
     assume_loader: Option<String>,
 }
 
@@ -70,11 +73,29 @@ impl Target {
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Choices {
     /// Go on despite this blocker, if it is one that can be accepted (may be repeated); the journal keeps it
-    #[arg(long = "accept", value_name = "ID")]
+    #[arg(long = "accept", value_name = "ID", value_parser = id)]
     pub(super) accept: Vec<String>,
     /// The node needs no drain, or someone else drained it
     #[arg(long)]
     pub(super) no_drain: bool,
+}
+
+fn id(word: &str) -> Result<String, String> {
+    known_id(word).map(|()| word.to_owned())
+}
+
+/// Of verbs that cannot look at a tree: `--root` is answered with the reason, rather than called unknown.
+#[derive(Debug, Args)]
+pub(super) struct NoTree {
+    #[arg(long = "root", value_name = "DIR", hide = true, value_parser = no_tree)]
+    _root: Option<String>,
+}
+
+fn no_tree(_: &str) -> Result<String, &'static str> {
+    Err(
+        "this verb is for the running host alone: it is about its reboot and what runs after it, and a tree runs \
+         nothing; `cgroup2-migrate plan --root DIR --assume-hierarchy hybrid` shows what would be changed in a tree",
+    )
 }
 
 /// Arguments of the verbs that look and change nothing.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::args::Choices;
+use super::args::{Choices, NoTree};
 use super::check::verdict;
 use super::output::{print, tell};
 use super::resume::Going;
@@ -25,6 +25,8 @@ use crate::plan::{self, Plan};
 /// Arguments of `migrate`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    _no_tree: NoTree,
     #[command(flatten)]
     choices: Choices,
     /// Do not ask

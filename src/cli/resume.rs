@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::args::Choices;
+use super::args::{Choices, NoTree};
 use super::migrate::seconds;
 use super::output::{print, tell};
 use super::session::{Session, require_root};
@@ -26,6 +26,8 @@ use crate::migration::store::Store;
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    _no_tree: NoTree,
     /// Run by the unit at boot: stops asked for by a person stay
     #[arg(long, hide = true)]
     at_boot: bool,

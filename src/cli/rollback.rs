@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 
-use super::args::Choices;
+use super::Exit;
+use super::args::{Choices, NoTree};
 use super::migrate::{agreed, seconds};
 use super::output::{print, tell};
 use super::resume::Going;
@@ -18,6 +19,8 @@ use crate::migration::store::Store;
 /// Arguments of `rollback`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    _no_tree: NoTree,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,

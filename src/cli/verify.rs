@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
+use super::args::NoTree;
 use super::output::{print, print_json};
 use super::session::Session;
 use super::{Exit, text};
@@ -13,6 +14,8 @@ use crate::verify::{self, Verdict};
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    _no_tree: NoTree,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -4,6 +4,8 @@
 //! a later directory hides the same name in an earlier one, and a later name wins over an earlier one. Unknown
 //! keys are refused, and every error names the file.
 
+mod parse;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::host::{Fs, FsError};
+use crate::report::known_id;
 
 /// Directories of fragments; later ones win.
 pub const DIRECTORIES: [&str; 3] =
@@ -61,8 +64,10 @@ pub enum ConfigError {
     #[error("read the configuration")]
     Fs(#[from] FsError),
     /// A fragment is not what it should be.
-    #[error("read {}: {reason}", path.display())]
+    #[error("read {}: {reason}", place(path, *line))]
     Fragment {
+        /// From 1, if it is about one.
+        line: Option<usize>,
         /// The fragment.
         path: PathBuf,
         /// What and where.
@@ -105,17 +110,26 @@ fn fragment_paths(fs: &dyn Fs) -> Result<Vec<PathBuf>, FsError> {
 }
 
 fn read(fs: &dyn Fs, path: &Path) -> Result<Fragment, ConfigError> {
-    let fail = |reason: String| ConfigError::Fragment { path: path.to_owned(), reason };
-    let text = String::from_utf8(fs.read(path)?).map_err(|error| fail(error.to_string()))?;
-    let fragment: Fragment =
-        toml::from_str(&text).map_err(|error| fail(error.to_string().trim_end().to_owned()))?;
+    let fail = |line, reason| ConfigError::Fragment { line, path: path.to_owned(), reason };
+    let text = String::from_utf8(fs.read(path)?).map_err(|error| fail(None, error.to_string()))?;
+    let fragment = parse::fragment(&text).map_err(|(line, reason)| fail(line, reason))?;
+    validated(&fragment).map_err(|reason| fail(None, reason))?;
+    Ok(fragment)
+}
+
+/// `FILE:LINE`, as editors and compilers have it.
+fn place(path: &Path, line: Option<usize>) -> String {
+    let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+    format!("{}{line}", path.display())
+}
+
+fn validated(fragment: &Fragment) -> Result<(), String> {
     let longest = LONGEST_REBOOT_WAIT.as_secs();
-    match fragment.reboot.wait_seconds {
-        Some(seconds) if seconds > longest => {
-            Err(fail(format!("reboot.wait_seconds is {seconds}; it can be {longest} at most")))
-        }
-        Some(_) | None => Ok(fragment),
+    if let Some(seconds) = fragment.reboot.wait_seconds.filter(|seconds| *seconds > longest) {
+        return Err(format!("reboot.wait_seconds is {seconds}; it can be {longest} at most"));
     }
+    let mut accepted = fragment.accept.iter().flatten();
+    accepted.try_for_each(|id| known_id(id)).map_err(|why| format!("accept: {why}"))
 }
 
 fn apply(settings: &mut Settings, fragment: Fragment) {
