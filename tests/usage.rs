@@ -114,3 +114,26 @@ fn a_setting_of_a_wrong_name_is_named_with_the_nearest() {
 fn text_that_is_no_toml_is_named_with_its_line() {
     config_error("[reboot\n", &["mine.toml:1: "]);
 }
+
+const MENU: &str = "set default=0\nset timeout=1\nmenuentry 'Debian' {\n linux /vmlinuz root=/dev/sda1 ro \
+                    systemd.unified_cgroup_hierarchy=0\n}\n";
+
+#[test]
+fn verbose_says_what_was_read_and_what_is_run() {
+    let tree = tree(&[("etc/default/grub", PINNED), ("boot/grub/grub.cfg", MENU)]);
+    let quiet = over(tree.path(), &[&["plan"], &ON_HYBRID[..]].concat()).output().unwrap();
+    let loud = over(tree.path(), &[&["plan", "-v"], &ON_HYBRID[..]].concat()).output().unwrap();
+    assert_eq!((quiet.status.code(), &quiet.stdout), (Some(0), &loud.stdout), "what is printed is the same");
+    assert!(quiet.stderr.is_empty());
+    let said = String::from_utf8(loud.stderr).unwrap();
+    for words in [
+        "hierarchy: hybrid",
+        "settings of GRUB: /etc/default/grub",
+        "menu of GRUB: /boot/grub/grub.cfg",
+        "next entry: Debian (default 0 in grub.cfg): root=/dev/sda1",
+        "systemd: ",
+    ] {
+        assert!(said.contains(words), "no `{words}`: {said}");
+    }
+    program(&["detect", "-v"]).assert().stderr(contains("read: hierarchy: "));
+}

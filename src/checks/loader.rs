@@ -1,7 +1,7 @@
 //! The boot loader must be one this version can change.
 
 use crate::boot::NextBoot;
-use crate::boot::grub::defaults::{Defaults, Value};
+use crate::boot::grub::defaults::{Called, Defaults, Value};
 use crate::boot::grub::menu::NextEntry;
 use crate::config::Settings;
 use crate::facts::Facts;
@@ -22,7 +22,8 @@ pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
         return vec![bls()];
     }
     if facts.grub.is_there(facts.scan.running) || facts.grub.menu_unreadable.is_some() {
-        return missing_tools(facts).into_iter().chain(next_entry(facts)).collect();
+        let ends = facts.grub.missing_commands.first().map(ends_there);
+        return missing_tools(facts).into_iter().chain(ends).chain(next_entry(facts)).collect();
     }
     vec![facts.grub.others.first().map_or_else(|| not_found(facts), another)]
 }
@@ -94,6 +95,39 @@ fn bls() -> Finding {
          --remove-args='systemd.unified_cgroup_hierarchy systemd.legacy_systemd_cgroup_controller', and where the built-in \
          default is v1 (RHEL 8) then also --args=systemd.unified_cgroup_hierarchy=1",
     )
+}
+
+/// Only the first one: grub-mkconfig comes no further.
+fn ends_there(called: &Called) -> Finding {
+    let at = format!("{}:{}", called.path.display(), called.line);
+    let path = called.path.display().to_string();
+    Finding::new(
+        Severity::Blocker,
+        "grub-settings-fail",
+        "grub-mkconfig would fail at the settings of GRUB",
+        format!(
+            "{at}: `{}` stands there as a command, and this host has no such program: grub-mkconfig reads the file \
+             under `set -e` and ends there, so no menu could be generated",
+            called.name
+        ),
+    )
+    .about(&called.path)
+    .remedy_command(
+        format!("{} in {at}; this says what the shell says, and nothing once it is mended", mended(called)),
+        &["sh", "-e", &path],
+    )
+}
+
+fn mended(called: &Called) -> String {
+    match &called.cut_short {
+        Some(name) => format!("put the whole value of {name} in quotes ({name}=\"… {}\")", called.name),
+        None if called.name.starts_with("GRUB_") => {
+            format!("write {}=\"…\", without blanks beside the `=`", called.name)
+        }
+        None => {
+            format!("take `{}` out, or put it into the quotes of the value that it belongs to", called.name)
+        }
+    }
 }
 
 fn missing_tools(facts: &Facts) -> Option<Finding> {

@@ -14,13 +14,14 @@ impl Log for StandardError {
 
     fn log(&self, record: &Record<'_>) {
         let level = record.level().as_str().to_ascii_lowercase();
-        let _ = writeln!(std::io::stderr().lock(), "{level}: {}", record.args());
+        let text = super::output::visible(&record.args().to_string());
+        let _ = writeln!(std::io::stderr().lock(), "{level}: {text}");
     }
 
     fn flush(&self) {}
 }
 
-/// Starts logging. Warnings are always shown, `-v` adds what is done, `-vv` everything. Other crates are heard
+/// Starts logging. Warnings are always shown, `-v` adds what was read and which programs are run, `-vv` everything. Other crates are heard
 /// from only when they warn.
 pub fn log_to(verbose: u8) {
     let level = match verbose {

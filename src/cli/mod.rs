@@ -28,7 +28,7 @@ pub use output::print_error;
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true, after_help = exit::HELP)]
 pub struct Cli {
-    /// Say more (twice: everything)
+    /// Say on standard error what was read and which programs are run (twice: every step)
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
     /// Read this settings file after those in config.d

@@ -21,7 +21,7 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Control characters of a file or of a pasted line are shown, not sent to the terminal.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let is_shown = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
         if is_shown(character) {

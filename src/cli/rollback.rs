@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 
-use super::Exit;
 use super::args::{Choices, NoTree};
 use super::migrate::{agreed, seconds};
 use super::output::{print, tell};

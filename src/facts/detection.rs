@@ -102,6 +102,7 @@ pub fn detect(fs: &dyn Fs, mounts: &dyn Mounts) -> Detection {
         Surroundings::Wsl => credit_wsl(&mut detection),
         Surroundings::Host => explain(&mut detection, fs),
     }
+    super::told::detection(&detection);
     detection
 }
 

@@ -1,5 +1,6 @@
 //! GRUB on this host: the files its configuration is made from, the generated menu, and what it boots next.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::bootloader::files::{self, EntryFiles};
@@ -7,11 +8,11 @@ use super::bootloader::others::{self, Sign};
 use super::bootloader::{Beside, Located, locate, read_menu};
 use super::systemd::SystemdFacts;
 use crate::boot::NextBoot;
-use crate::boot::grub::defaults::{DROP_IN_DIRECTORY, MAIN_FILE, is_read};
+use crate::boot::grub::defaults::{Called, DROP_IN_DIRECTORY, Defaults, MAIN_FILE, is_read};
 use crate::boot::grub::menu::{self, Menu, NextEntry};
 use crate::boot::hierarchy::{Hierarchy, Outcome};
 use crate::boot::kargs::Kargs;
-use crate::host::{Fs, FsError};
+use crate::host::{FULL_PATH, Fs, FsError};
 
 const SCRIPT_DIRECTORY: &str = "/etc/grub.d";
 
@@ -24,6 +25,8 @@ pub struct GrubFacts {
     pub settings: Vec<(PathBuf, Vec<u8>)>,
     /// Settings and menu that have more than one name (hard links): they cannot be replaced in one step.
     pub hard_linked: Vec<PathBuf>,
+    /// Commands that the settings run and that are no program of this host: grub-mkconfig ends there.
+    pub missing_commands: Vec<Called>,
     /// Why settings could not be read.
     pub unreadable: Option<String>,
     /// Why it could not be found out whether there is a menu, and where.
@@ -94,6 +97,7 @@ pub fn scan(fs: &dyn Fs) -> GrubFacts {
         others: others::signs(fs, loader_info.as_deref()),
         loader_info,
         copied_from: located.as_ref().and_then(|located| copied_from(fs, located, next.as_ref().ok()?)),
+        missing_commands: missing_commands(fs, &settings).unwrap_or_default(),
         hard_linked: hard_linked(fs, &settings, located.as_ref()),
         settings,
         unreadable,
@@ -129,6 +133,20 @@ fn copied_from(fs: &dyn Fs, located: &Located, entry: &NextEntry) -> Option<Path
         }
         _ => None,
     }
+}
+
+/// `None` where it cannot be said: settings that no shell can read, or no programs to look at, as in a tree that is
+/// not whole.
+fn missing_commands(fs: &dyn Fs, settings: &[(PathBuf, Vec<u8>)]) -> Option<Vec<Called>> {
+    let called = Defaults::parse(settings.to_vec()).ok()?.called();
+    if called.is_empty() {
+        return Some(called);
+    }
+    let directories = FULL_PATH.split(':').map(|directory| fs.list(Path::new(directory)));
+    let programs: HashSet<String> =
+        directories.collect::<Result<Vec<_>, _>>().ok()?.concat().into_iter().collect();
+    let missing = called.into_iter().filter(|called| !programs.contains(&called.name));
+    (!programs.is_empty()).then(|| missing.collect())
 }
 
 fn hard_linked(fs: &dyn Fs, settings: &[(PathBuf, Vec<u8>)], located: Option<&Located>) -> Vec<PathBuf> {

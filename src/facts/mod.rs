@@ -31,6 +31,7 @@ mod scan;
 pub mod source;
 pub mod storage;
 pub mod systemd;
+mod told;
 
 use std::path::Path;
 

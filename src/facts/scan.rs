@@ -67,9 +67,15 @@ pub struct Facts {
     pub efi_system_options: Result<Option<SystemOptions>, String>,
 }
 
-/// Reads everything.
+/// Reads everything, and tells it to those who want to know.
 #[must_use]
 pub fn scan(host: Host<'_>, what: &Scan) -> Facts {
+    let facts = read(host, what);
+    super::told::facts(&facts);
+    facts
+}
+
+fn read(host: Host<'_>, what: &Scan) -> Facts {
     let grub = grub::scan(host.fs);
     let mut systemd = systemd::scan(host.fs);
     if !what.running {

@@ -71,9 +71,11 @@ impl Runner for SystemRunner {
         if self.changes_refused && invocation.changes_host {
             return Err(RunError::TestHost { argv });
         }
+        log::info!("run: {argv}");
         let mut running = self.start(invocation)?;
         let ended = running.wait(invocation.time_limit, || self.interrupt.came()).map_err(io_error(&argv))?;
         if let Some(status) = ended {
+            log::info!("run: {argv}: ended with {status}");
             return Ok(running.finished(status));
         }
         running.kill();

@@ -142,7 +142,26 @@ fn blocker(id: &str, error: &dyn std::fmt::Display) -> Box<Finding> {
 }
 
 fn notice(notice: Notice) -> Finding {
-    let detail = format!("{}:{}: {}", notice.path.display(), notice.line, notice.text);
-    Finding::new(Severity::Warning, notice.id, "worth a look in the settings of GRUB", detail)
-        .about(notice.path)
+    let at = format!("{}:{}", notice.path.display(), notice.line);
+    let detail = format!("{at}: {}", notice.text);
+    let finding = Finding::new(Severity::Warning, notice.id, "worth a look in the settings of GRUB", detail)
+        .about(notice.path);
+    match way_out(notice.id) {
+        Some(words) => finding.remedy(format!("{words} ({at})")),
+        None => finding,
+    }
+}
+
+fn way_out(id: &str) -> Option<&'static str> {
+    match id {
+        "unquoted-second-word" => {
+            Some("if all of it was meant, put the whole value in quotes: NAME=\"one two\"")
+        }
+        "bash-only-syntax" => Some("write it in plain shell: NAME=\"$NAME more\" instead of NAME+=\" more\""),
+        "drop-in-order-depends-on-locale" => Some("rename it so that the order is the same in every locale"),
+        "not-understood" => {
+            Some("look at what the line does to GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT")
+        }
+        _ => None,
+    }
 }

@@ -4,6 +4,7 @@
 //! The files are followed twice, as dash and as bash would: a value is only called known if both agree.
 
 mod builtin;
+mod called;
 mod dropin;
 mod effects;
 mod evaluate;
@@ -17,6 +18,7 @@ mod verify;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+pub use called::Called;
 pub use unify::{DefaultMode, EditError, Unification, unify};
 
 use super::shell::{self, Script};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::builtin::{self, Action};
+use super::called::Call;
 use super::{Notice, SourceFile, dropin};
 use crate::boot::grub::shell::{Command, Part, Sets, Simple, Tail, Word};
 
@@ -85,6 +86,7 @@ pub(super) struct World {
     pub(super) variables: BTreeMap<String, Val>,
     pub(super) read_only: BTreeSet<String>,
     pub(super) notices: Vec<Notice>,
+    pub(super) calls: Vec<Call>,
     /// Set once every variable may be anything.
     pub(super) anything: Option<Reason>,
     /// Set while it is not sure that commands are reached at all; `true` if it holds for later files too.
@@ -141,6 +143,7 @@ impl World {
             variables: BTreeMap::new(),
             read_only: BTreeSet::new(),
             notices: Vec::new(),
+            calls: Vec::new(),
             anything: None,
             doubt: None,
             functions: BTreeSet::new(),
@@ -163,6 +166,7 @@ impl World {
         }
         for command in &file.script.commands {
             if !self.ended {
+                self.keep_call(command);
                 self.run(command, file);
             }
         }

@@ -32,7 +32,7 @@ impl World {
         };
         let word = simple.words.first().and_then(Word::literal).unwrap_or_default();
         let text = format!(
-            "without quotes `{}` is a command, and {} is only set for it: grub-mkconfig fails here",
+            "without quotes `{}` is a command, and {} is only set for it: grub-mkconfig runs it here, and ends if it fails",
             String::from_utf8_lossy(&word),
             first.name
         );
