@@ -4,7 +4,9 @@
 #[path = "support/sim.rs"]
 mod sim;
 
+use cgroup2_migrate::config::Settings;
 use cgroup2_migrate::host::fake::Fuse;
+use cgroup2_migrate::plan;
 use cgroup2_migrate::report::{Finding, Severity};
 use sim::{Sim, Verb};
 
@@ -118,6 +120,28 @@ fn a_pin_of_a_script_is_found_there_but_not_in_one_that_is_not_run() {
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(sim.path("etc/grub.d/40_custom"), executable).unwrap();
     assert!(blocked_by(&sim, "pin-not-in-settings").detail.contains("/etc/grub.d/40_custom:5"));
+}
+
+/// It used to be said twice, and whoever accepted the one was stopped by the other.
+#[test]
+fn an_entry_by_hand_with_a_pin_is_told_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sim = Sim::new(&settings("quiet"));
+    let part = format!("### BEGIN /etc/grub.d/40_custom ###\n{CUSTOM}### END /etc/grub.d/40_custom ###\n");
+    change_menu(&sim, "set default=\"0\"", "set default=mine");
+    sim.put(MENU, &(sim.text(MENU) + &part));
+    sim.put("etc/grub.d/40_custom", &format!("#!/bin/sh\nexec tail -n +3 $0\n{CUSTOM}"));
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(sim.path("etc/grub.d/40_custom"), executable).unwrap();
+    sim.boot();
+    let detail = blocked_by(&sim, "boot-entry-by-hand").detail;
+    assert!(detail.contains(&format!("`{PIN}`")), "{detail}");
+    let accepted = vec!["boot-entry-by-hand".to_owned()];
+    let accepts = Settings { accept: accepted.clone(), ..Settings::default() };
+    let plan = plan::make(&sim.plan().0, &accepts);
+    assert_eq!(plan.blockers(&accepted), Vec::<&Finding>::new());
+    assert!(plan.findings.iter().all(|finding| finding.id != "pin-not-in-settings"), "{:?}", plan.findings);
+    assert_eq!(plan.effective.before, plan.effective.after, "changing the settings does not reach it");
 }
 
 #[test]

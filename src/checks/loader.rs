@@ -1,8 +1,8 @@
 //! The boot loader must be one this version can change.
 
-use crate::boot::NextBoot;
 use crate::boot::grub::defaults::{Called, Defaults, Value};
 use crate::boot::grub::menu::NextEntry;
+use crate::boot::kargs::{Kargs, is_v1_pin};
 use crate::config::Settings;
 use crate::facts::Facts;
 use crate::facts::bootloader::others::{OtherLoader, Sign};
@@ -168,18 +168,18 @@ fn next_entry(facts: &Facts) -> Option<Finding> {
 
 /// An entry that asks for v1, and that no setting reaches.
 fn copied(facts: &Facts, entry: &NextEntry) -> Option<Finding> {
-    let script = facts.grub.copied_from.as_ref()?;
-    let NextBoot::NotUnified(_) = facts.next_boot() else { return None };
+    let script = facts.hands_on_v1()?;
     Some(
         Finding::new(
             severity(facts),
             "boot-entry-by-hand",
             "the entry that GRUB will boot is not made from the settings",
             format!(
-                "{} ({}) is handed on by {} as it stands, so it would still lead to cgroup v1",
+                "{} ({}) is handed on by {} as it stands{}, so it would still lead to cgroup v1",
                 entry.path.join(" > "),
                 entry.chosen_by,
-                script.display()
+                script.display(),
+                with_pins(facts.grub.next_arguments().unwrap_or_default())
             ),
         )
         .about(script)
@@ -187,6 +187,13 @@ fn copied(facts: &Facts, entry: &NextEntry) -> Option<Finding> {
         .remedy("take the v1 arguments out of it where it was written, or set GRUB_DEFAULT to another entry; then run \
                  update-grub and try again"),
     )
+}
+
+fn with_pins(line: &str) -> String {
+    let line = Kargs::parse(line);
+    let pins: Vec<String> =
+        line.iter().filter(|arg| is_v1_pin(arg)).map(|arg| format!("`{}`", arg.raw)).collect();
+    if pins.is_empty() { String::new() } else { format!(", with {}", pins.join(" and ")) }
 }
 
 /// What stops a running host is worth knowing of a tree, which may boot elsewhere or otherwise.

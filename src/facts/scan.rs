@@ -1,5 +1,7 @@
 //! Everything that is known of a host, read once.
 
+use std::path::Path;
+
 use super::bootloader;
 use super::cgroup::{self, CgroupFacts};
 use super::container::{self, ContainerFacts};
@@ -125,6 +127,13 @@ impl Facts {
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
         self.scan.assumed_hierarchy.unwrap_or(self.cgroup.hierarchy)
+    }
+
+    /// The script that hands the next entry on as it stands, if that entry leads to v1: no setting reaches it.
+    #[must_use]
+    pub fn hands_on_v1(&self) -> Option<&Path> {
+        let script = self.grub.copied_from.as_deref()?;
+        matches!(self.next_boot(), NextBoot::NotUnified(_)).then_some(script)
     }
 
     /// What would boot next.

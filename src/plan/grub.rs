@@ -46,7 +46,9 @@ pub(super) fn change(facts: &Facts) -> Result<Change, Box<Finding>> {
     let foreign = entry::foreign_pins(facts, known(&defaults).as_deref());
     let effective = effective(facts, &defaults, &found.edits, !foreign.is_empty());
     let mut findings: Vec<Finding> = found.notices.into_iter().map(notice).collect();
-    findings.extend(entry::xen_pins(&defaults).into_iter().chain(foreign));
+    findings.extend(entry::xen_pins(&defaults));
+    // The check of the loader has told them then, and whoever accepted that has accepted this.
+    findings.extend(foreign.into_iter().filter(|_| facts.hands_on_v1().is_none()));
     let only_the_reboot_is_left = found.edits.is_empty() && generated_is_up_to_date(facts);
     if only_the_reboot_is_left {
         findings.push(settings_lead_to_v2(facts)?);
