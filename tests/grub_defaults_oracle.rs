@@ -437,6 +437,7 @@ fn batch(trees: &[Files], tally: &mut BTreeMap<String, usize>) {
     for files in trees {
         match Defaults::parse(files.clone()) {
             Ok(defaults) => {
+                ends_where_a_command_is_missing(files, &defaults, tally);
                 for mode in [DefaultMode::Unified, DefaultMode::NotUnified] {
                     if let Some(after) = edited(files, &defaults, mode, tally) {
                         jobs.push((
@@ -468,6 +469,23 @@ fn batch(trees: &[Files], tally: &mut BTreeMap<String, usize>) {
             check_known(again, &new, shell, after);
             check_edit(&old, &new, *mode, &context);
         }
+    }
+}
+
+/// As grub-mkconfig reads them, under `set -e`: what is called surely run and is not there ends both shells.
+fn ends_where_a_command_is_missing(files: &Files, defaults: &Defaults, tally: &mut BTreeMap<String, usize>) {
+    let is_here = |name: &str| ["/usr/bin", "/bin"].iter().any(|path| Path::new(path).join(name).exists());
+    let Some(called) = defaults.called().into_iter().find(|called| !is_here(&called.name)) else { return };
+    *tally.entry("ended by a missing command".to_owned()).or_default() += 1;
+    let scratch = tempfile::tempdir().unwrap();
+    put(scratch.path(), files);
+    let script = "set -e; cd \"$1\"; for x in etc/default/grub etc/default/grub.d/*.cfg; do \
+                  if [ -e \"$x\" ]; then . \"./$x\"; fi; done";
+    for shell in ["dash", "bash"] {
+        let mut command = Command::new("env");
+        command.args(["-i", "PATH=/usr/bin:/bin", shell, "-c", script, "sh"]).arg(scratch.path());
+        let status = command.stdin(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(!status.success(), "{shell}: {called:?}\n{}", shown(files));
     }
 }
 

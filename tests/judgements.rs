@@ -168,6 +168,45 @@ fn a_systemd_that_was_replaced_and_would_not_boot_v1() {
     assert_eq!(way_back(FORCED, systemd(258)).0, Possible::No);
 }
 
+/// What nobody read is no fact: neither the systemd of an image nor the hierarchy that somebody says it runs.
+#[test]
+fn what_is_assumed_of_an_image_is_not_said_as_a_fact() {
+    let image = |version, read, hierarchy| {
+        move |facts: &mut Facts| {
+            facts.scan.running = false;
+            facts.scan.assumed_hierarchy = Some(hierarchy);
+            facts.systemd.version = version;
+            facts.systemd.version_read = read;
+        }
+    };
+    for (version, read, hierarchy, possible, words) in [
+        (Some(252), true, Hierarchy::Hybrid, Possible::Yes, "runs it now is assumed"),
+        (
+            Some(252),
+            false,
+            Hierarchy::Hybrid,
+            Possible::Unknown,
+            "systemd 252 (assumed by os-release, not read)",
+        ),
+        (None, false, Hierarchy::Hybrid, Possible::Unknown, "no systemd was found"),
+        (Some(258), true, Hierarchy::Hybrid, Possible::No, "systemd 258 has no cgroup v1"),
+        (
+            Some(258),
+            false,
+            Hierarchy::Hybrid,
+            Possible::Unknown,
+            "systemd 258 (assumed by os-release, not read) has no",
+        ),
+        (Some(252), true, Hierarchy::Unified, Possible::Yes, "systemd 252 still knows"),
+        (Some(252), false, Hierarchy::Unified, Possible::Unknown, "not read) still knows"),
+        (None, false, Hierarchy::Unified, Possible::Unknown, "is not known"),
+    ] {
+        let (found, why) = way_back(PINNED, image(version, read, hierarchy));
+        assert!(found == possible && why.contains(words), "{version:?} {read} {hierarchy}: {found:?}: {why}");
+        assert!(!why.contains("run cgroup v1 now"), "{why}");
+    }
+}
+
 #[test]
 fn a_kernel_without_v1_code() {
     const ON_V2: &str = "GRUB_CMDLINE_LINUX=\"\"\n";

@@ -18,9 +18,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cases::Case;
+use cgroup2_migrate::boot::grub::defaults::Defaults;
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
 use cgroup2_migrate::boot::kargs::{Arg, Kargs, UNIFIED, is_v1_pin};
-use cgroup2_migrate::host::sha256;
+use cgroup2_migrate::facts::grub;
+use cgroup2_migrate::host::{RootedFs, sha256};
 use serde_json::Value;
 
 type Variables = BTreeMap<String, String>;
@@ -124,12 +126,25 @@ fn judge(case: &Path, hierarchy: Hierarchy) {
         assert_eq!(code, 3, "{}", case.display());
         assert_eq!(plan["files"], serde_json::json!([]), "{}: a blocker and files", case.display());
     }
+    claims_only_what_ends_the_shells(case);
     let after = applied(case, &plan);
     for shell in ["dash", "bash"] {
         let (Some(old), Some(new)) = (sourced(shell, case), sourced(shell, after.path())) else { continue };
         same_but_for_ours(&old, &new, &format!("{} under {shell}", case.display()));
         if !blocked && hierarchy != Hierarchy::Unified {
             leads_to_v2(&new, &format!("{} under {shell}", case.display()));
+        }
+    }
+}
+
+/// A command that is said to be missing ends both shells; that no other one does is not claimed.
+fn claims_only_what_ends_the_shells(case: &Path) {
+    let settings = grub::scan(&RootedFs::new(case)).settings;
+    let Ok(defaults) = Defaults::parse(settings) else { return };
+    let is_here = |name: &str| ["/usr/bin", "/bin"].iter().any(|path| Path::new(path).join(name).exists());
+    if let Some(called) = defaults.called().into_iter().find(|called| !is_here(&called.name)) {
+        for shell in ["dash", "bash"] {
+            assert_eq!(sourced(shell, case), None, "{} under {shell}: {called:?}", case.display());
         }
     }
 }

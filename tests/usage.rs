@@ -137,3 +137,33 @@ fn verbose_says_what_was_read_and_what_is_run() {
     }
     program(&["detect", "-v"]).assert().stderr(contains("read: hierarchy: "));
 }
+
+#[test]
+fn an_image_is_told_what_its_boot_entry_would_do() {
+    let image = tree(&[("etc/default/grub", PINNED), ("boot/grub/grub.cfg", MENU)]);
+    let root = image.path().display().to_string();
+    over(image.path(), &["detect", "--exit-code"]).assert().code(12).stdout(
+        contains("its boot entry `Debian` (default 0 in grub.cfg) would lead to cgroup v1 by")
+            .and(contains("as an assumption: no systemd was found"))
+            .and(contains(format!("detect --root {root} --line")))
+            .and(contains(format!("plan --root {root} --assume-hierarchy"))),
+    );
+    let library = "usr/lib/systemd/libsystemd-shared-249.so";
+    let read = tree(&[("boot/grub/grub.cfg", MENU), (library, "\0default-hierarchy=unified\0")]);
+    over(read.path(), &["detect", "--json"])
+        .assert()
+        .code(0)
+        .stdout(contains("would lead to hybrid").and(contains("read as the one in the tree: systemd 249")));
+    let empty = tree(&[("etc/hostname", "x\n")]);
+    over(empty.path(), &["detect"]).assert().code(0).stdout(
+        contains("what its boot entry would do is not known: no generated grub.cfg").and(contains("to do:")),
+    );
+}
+
+#[test]
+fn the_exit_code_of_a_host_that_goes_down_is_in_the_help() {
+    program(&["migrate", "--help"])
+        .assert()
+        .code(0)
+        .stdout(contains("0 as soon as the host is going down").and(contains("cgroup2-migrate status")));
+}

@@ -11,6 +11,12 @@ Exit codes: 0 done, under way or nothing to do · 1 failed · 2 wrong usage · 3
 5 rolled back · 6 unsupported host · 75 try again later. \
 detect --exit-code: 0 unified, 10 hybrid, 11 legacy, 12 unknown.";
 
+/// Shown below `migrate --help`: success of this verb is not yet that of the migration.
+pub(super) const OF_MIGRATE: &str = "\
+Exit code: 0 as soon as the host is going down (also if it stops at --until or before a reboot left to you, and if there \
+is nothing to do): whether it arrived is said by `cgroup2-migrate status` after it is back, in \
+`journalctl -u cgroup2-migrate-resume`, and by `cgroup2-migrate verify`. Others: see `cgroup2-migrate --help`.";
+
 /// Why the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

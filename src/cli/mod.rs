@@ -46,6 +46,7 @@ enum Verb {
     /// Show every step and the diff of every file; change nothing
     Plan(args::Look),
     /// Carry the plan out: edit, reboot, prove
+    #[command(after_help = exit::OF_MIGRATE)]
     Migrate(migrate::Arguments),
     /// Say where this host stands and what happens next
     Status(status::Arguments),

@@ -78,6 +78,9 @@ fn finding(finding: &Finding, accepted: &[String]) -> String {
             let _ = writeln!(text, "          {}", shown(argv));
         }
     }
+    if finding.severity == Severity::Blocker && finding.acceptable && !is_accepted {
+        let _ = writeln!(text, "  or go on all the same: --accept {}", finding.id);
+    }
     text
 }
 
@@ -113,7 +116,9 @@ pub(super) fn ending(ending: &Ending) -> String {
         Ending::RolledBack(why) => format!("rolled back, everything is as it was: {why}"),
         Ending::NeedsPerson(why) => format!("needs a person (the state is kept): {why}"),
         Ending::Paused(why) => why.clone(),
-        Ending::GoingDown => "the host is going down; it goes on by itself after the boot".to_owned(),
+        Ending::GoingDown => {
+            "it goes on by itself after the boot\nthe host is going down; `cgroup2-migrate status` after it is back".to_owned()
+        }
         Ending::TryLater(why) => format!("try again later with `resume` (the state is kept): {why}"),
         Ending::Blocked(why) => format!("blocked (the state is kept): {why}"),
     }
@@ -152,4 +157,28 @@ pub(super) fn status(status: &Status) -> String {
     line("Migration", status.txn.clone());
     line("Reboots", (!status.reboots.is_empty()).then(|| status.reboots.len().to_string()));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_sees_the_host_go_down_is_told_where_to_look() {
+        let last = ending(&Ending::GoingDown);
+        let last = last.lines().last().unwrap();
+        assert_eq!(last, "the host is going down; `cgroup2-migrate status` after it is back");
+    }
+
+    #[test]
+    fn only_a_blocker_that_can_be_accepted_says_how() {
+        let blocker = Finding::new(Severity::Blocker, "os-unknown", "t", "d");
+        let accepted = ["os-unknown".to_owned()];
+        let says =
+            |one: &Finding, accepted: &[String]| finding(one, accepted).contains("--accept os-unknown");
+        assert!(!says(&blocker, &[]));
+        let blocker = blocker.acceptable();
+        assert!(says(&blocker, &[]) && !says(&blocker, &accepted));
+        assert!(!says(&Finding::new(Severity::Warning, "os-unknown", "t", "d").acceptable(), &[]));
+    }
 }

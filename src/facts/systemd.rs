@@ -19,6 +19,8 @@ pub struct SystemdFacts {
     pub pid1: Option<String>,
     /// Version of the systemd that is installed.
     pub version: Option<u32>,
+    /// The version was read off the host; otherwise it is what the distribution ships, an assumption.
+    pub version_read: bool,
     /// The hierarchy it makes when nothing asks for another.
     pub default_hierarchy: Hierarchy,
     /// Where both were found, in words.
@@ -52,7 +54,7 @@ pub fn scan(fs: &dyn Fs) -> SystemdFacts {
         .or_else(|| as_shipped(fs, library.as_ref().map(|(version, _)| *version)))
         .or_else(|| library.as_ref().map(|(version, _)| as_published(*version)))
         .unwrap_or((None, Hierarchy::Unknown, "no systemd was found".to_owned()));
-    SystemdFacts { pid1: pid1(fs), version, default_hierarchy, origin }
+    SystemdFacts { pid1: pid1(fs), version, version_read: library.is_some(), default_hierarchy, origin }
 }
 
 /// Version, default, and where they were found.
@@ -163,7 +165,9 @@ mod tests {
         let el8 = "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"8.9\"\n".as_bytes();
         let facts = scan_tree(&[("etc/os-release", el8), ("usr/lib/systemd/libsystemd-shared-239.so", b"")]);
         assert_eq!((facts.version, facts.default_hierarchy), (Some(239), Hierarchy::Legacy));
+        assert!(facts.version_read);
         let facts = scan_tree(&[("etc/os-release", el8)]);
+        assert!(!facts.version_read);
         assert_eq!((facts.version, facts.default_hierarchy), (Some(239), Hierarchy::Legacy));
     }
 

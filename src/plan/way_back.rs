@@ -33,40 +33,68 @@ pub struct WayBack {
     pub why: String,
 }
 
-/// Judges the way back. A host that runs v1 now can do it again, unless systemd was replaced since it booted.
+/// Judges the way back. A host that runs v1 now can do it again, unless systemd was replaced since it booted. What
+/// was not read but assumed, as of an image, answers nothing for certain.
 #[must_use]
 pub fn way_back(facts: &Facts) -> WayBack {
     let answer = |possible, why: String| WayBack { possible, why };
     if let Some(why) = systemd_forbids(facts) {
-        return answer(Possible::No, why);
+        return answer(if facts.systemd.version_read { Possible::No } else { Possible::Unknown }, why);
     }
-    match (facts.systemd.version, facts.hierarchy()) {
-        (version, Hierarchy::Legacy | Hierarchy::Hybrid) => answer(Possible::Yes, on_v1_now(version, facts)),
-        (None, Hierarchy::Unified | Hierarchy::Unknown) => {
-            answer(Possible::Unknown, "the version of systemd is not known".to_owned())
-        }
-        (Some(version), _) if version >= FIRST_THAT_NEEDS_FORCE => answer(
-            Possible::Unknown,
-            std::iter::once(format!(
-                "systemd {version} boots v1 only with SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
-            ))
-            .chain(kernel_lacks(facts))
-            .collect::<Vec<_>>()
-            .join("; "),
-        ),
-        (Some(version), Hierarchy::Unified | Hierarchy::Unknown) => match kernel_lacks(facts) {
-            // Not a no: a host that lacked them before would be as it was.
-            Some(lacks) => answer(Possible::Unknown, lacks),
-            None => answer(Possible::Yes, format!("systemd {version} still knows cgroup v1")),
+    match facts.hierarchy() {
+        Hierarchy::Legacy | Hierarchy::Hybrid if facts.scan.assumed_hierarchy.is_some() => as_assumed(facts),
+        Hierarchy::Legacy | Hierarchy::Hybrid => answer(Possible::Yes, on_v1_now(facts)),
+        Hierarchy::Unified | Hierarchy::Unknown => from_v2(facts),
+    }
+}
+
+/// systemd by its version, and whether that was read.
+fn name(facts: &Facts) -> Option<String> {
+    let version = facts.systemd.version?;
+    let assumed = if facts.systemd.version_read { "" } else { " (assumed by os-release, not read)" };
+    Some(format!("systemd {version}{assumed}"))
+}
+
+fn as_assumed(facts: &Facts) -> WayBack {
+    match name(facts).filter(|_| facts.systemd.version_read) {
+        Some(name) => WayBack {
+            possible: Possible::Yes,
+            why: format!(
+                "{name} knows cgroup v1; that the host runs it now is assumed, and its kernel is not known"
+            ),
+        },
+        None => WayBack {
+            possible: Possible::Unknown,
+            why: format!(
+                "that the host runs cgroup v1 now is assumed, and {}",
+                name(facts).unwrap_or_else(|| "no systemd was found in the tree to say more".to_owned())
+            ),
         },
     }
+}
+
+fn from_v2(facts: &Facts) -> WayBack {
+    let answer = |possible, why: String| WayBack { possible, why };
+    let (Some(version), Some(name)) = (facts.systemd.version, name(facts)) else {
+        return answer(Possible::Unknown, "the version of systemd is not known".to_owned());
+    };
+    let forced = format!("{name} boots v1 only with SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1");
+    let forced = (version >= FIRST_THAT_NEEDS_FORCE).then_some(forced);
+    // What the kernel lacks is not a no: a host that lacked it before would be as it was.
+    let doubts: Vec<String> = forced.into_iter().chain(kernel_lacks(facts)).collect();
+    if !doubts.is_empty() {
+        return answer(Possible::Unknown, doubts.join("; "));
+    }
+    let possible = if facts.systemd.version_read { Possible::Yes } else { Possible::Unknown };
+    answer(possible, format!("{name} still knows cgroup v1"))
 }
 
 /// The systemd on disk is the one that boots next, and not always the one that runs.
 fn systemd_forbids(facts: &Facts) -> Option<String> {
     let version = facts.systemd.version.filter(|version| *version >= FIRST_THAT_NEEDS_FORCE)?;
+    let name = name(facts)?;
     if version >= FIRST_WITHOUT_V1 {
-        return Some(format!("systemd {version} has no cgroup v1 any more"));
+        return Some(format!("{name} has no cgroup v1 any more"));
     }
     if !matches!(facts.hierarchy(), Hierarchy::Legacy | Hierarchy::Hybrid) {
         return None;
@@ -76,7 +104,7 @@ fn systemd_forbids(facts: &Facts) -> Option<String> {
     let is_v1 = decision.outcome != Outcome::RefusesToBoot && decision.hierarchy != Hierarchy::Unified;
     (!is_v1).then(|| {
         format!(
-            "the systemd installed now ({version}) would not boot the kernel line of before as v1: {}",
+            "the systemd installed now, {name}, would not boot the kernel line of before as v1: {}",
             decision.reason
         )
     })
@@ -95,14 +123,12 @@ fn kernel_lacks(facts: &Facts) -> Option<String> {
     })
 }
 
-fn on_v1_now(version: Option<u32>, facts: &Facts) -> String {
-    let version = version.map_or_else(|| "this systemd".to_owned(), |version| format!("systemd {version}"));
+fn on_v1_now(facts: &Facts) -> String {
+    let name = name(facts).unwrap_or_else(|| "this systemd (its version is not known)".to_owned());
     let missing = facts.cgroup.missing_controllers.as_deref().unwrap_or_default();
     let without =
         if missing.is_empty() { String::new() } else { format!(" (without {})", missing.join(" and ")) };
-    format!(
-        "{version} and this kernel run cgroup v1 now{without}; `rollback` puts every file back and reboots"
-    )
+    format!("{name} and this kernel run cgroup v1 now{without}; `rollback` puts every file back and reboots")
 }
 
 impl WayBack {

@@ -1,6 +1,7 @@
 //! `detect`: which hierarchy, and why.
 
 mod host;
+mod image;
 mod line;
 
 use std::path::{Path, PathBuf};
@@ -50,9 +51,10 @@ impl Detect {
     }
 
     fn look_at(&self, fs: &RootedFs, is_live: bool) -> anyhow::Result<Exit> {
-        let found =
+        let mut found =
             if is_live { host::live(fs) } else { detection::detect(fs, &TreeMounts::new(&self.root)) };
-        self.show(&found, || host::text(&found))?;
+        let hints = if is_live { Vec::new() } else { image::tell(&mut found, fs, &self.root) };
+        self.show(&found, || [vec![host::text(&found)], hints].concat().join("\n"))?;
         Ok(if found.is_refused() { Exit::Unsupported } else { self.code(found.hierarchy) })
     }
 
