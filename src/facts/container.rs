@@ -70,10 +70,12 @@ pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts) -> ContainerFacts {
     }
     let mut evidence: Vec<String> =
         [named_by_manager(fs), foreign_pid2(fs), foreign_root(fs)].into_iter().flatten().collect();
-    evidence.extend(cgroup_marks(fs, &mounts.table().unwrap_or_default()));
+    // Read once: a node with many pods has thousands of mounts.
+    let table = mounts.table().unwrap_or_default();
+    evidence.extend(cgroup_marks(fs, &table));
     let marks = image_marks(fs);
     // A machine image made from a container image keeps the mark of its origin.
-    if evidence.is_empty() && is_plain_host(fs, &mounts.table().unwrap_or_default()) {
+    if evidence.is_empty() && is_plain_host(fs, &table) {
         let disbelieved = |mark| {
             format!("{mark}, but kernel threads are visible and / is a disk of its own: not a container")
         };

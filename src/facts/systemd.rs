@@ -1,6 +1,7 @@
 //! PID 1 and systemd: its version and the hierarchy it was built to prefer, found without running anything. A
 //! program from a tree given with `--root` may not even run here.
 
+use std::io::{self, Read};
 use std::path::Path;
 
 use memchr::memmem;
@@ -123,12 +124,40 @@ fn library_directories(fs: &dyn Fs) -> Vec<String> {
 
 /// The text that `systemctl --version` prints stands in the library, before version 230 in the program.
 fn built_in(fs: &dyn Fs, path: &str) -> Option<Hierarchy> {
-    const MARK: &[u8] = b"default-hierarchy=";
-    let bytes = fs.read(Path::new(path)).ok()?;
-    let value = bytes.get(memmem::find(&bytes, MARK)? + MARK.len()..)?;
-    [Hierarchy::Unified, Hierarchy::Hybrid, Hierarchy::Legacy]
-        .into_iter()
-        .find(|hierarchy| value.starts_with(hierarchy.as_str().as_bytes()))
+    first_named(fs.open(Path::new(path)).ok()?).ok()?
+}
+
+const MARK: &[u8] = b"default-hierarchy=";
+
+/// Searched in pieces: the library has megabytes, and memory for all of it would take longer than the search.
+const PIECE: usize = 32 << 10;
+
+/// What is kept of the piece before: the text may lie across the edge, all but its last letter.
+const KEPT: usize = MARK.len() + "unified".len() - 1;
+
+fn first_named(mut file: impl Read) -> io::Result<Option<Hierarchy>> {
+    let mut seen = vec![0; PIECE];
+    let mut kept = 0;
+    loop {
+        let read = file.read(seen.get_mut(kept..).unwrap_or_default())?;
+        let end = kept + read;
+        let found = seen.get(..end).and_then(named_in);
+        if read == 0 || found.is_some() {
+            return Ok(found);
+        }
+        kept = end.min(KEPT);
+        seen.copy_within(end - kept..end, 0);
+    }
+}
+
+fn named_in(bytes: &[u8]) -> Option<Hierarchy> {
+    let values = memmem::find_iter(bytes, MARK).filter_map(|at| bytes.get(at + MARK.len()..));
+    let named = |value: &[u8]| {
+        [Hierarchy::Unified, Hierarchy::Hybrid, Hierarchy::Legacy]
+            .into_iter()
+            .find(|hierarchy| value.starts_with(hierarchy.as_str().as_bytes()))
+    };
+    values.filter_map(named).next()
 }
 
 #[cfg(test)]
@@ -158,6 +187,23 @@ mod tests {
         ]);
         assert_eq!((facts.version, facts.default_hierarchy), (Some(249), Hierarchy::Unified));
         assert!(!facts.is_another_init());
+    }
+
+    #[test]
+    fn the_text_is_found_wherever_the_pieces_part_it() {
+        for hierarchy in [Hierarchy::Unified, Hierarchy::Hybrid, Hierarchy::Legacy] {
+            let text = format!("default-hierarchy={hierarchy}");
+            for before in 0..text.len() + 2 {
+                let file = [vec![b'd'; PIECE - before], text.clone().into_bytes()].concat();
+                assert_eq!(
+                    first_named(file.as_slice()).unwrap(),
+                    Some(hierarchy),
+                    "{before} before the edge"
+                );
+            }
+        }
+        let other = [vec![b'd'; PIECE], b"default-hierarchy=default-hierarchy=".to_vec()].concat();
+        assert_eq!(first_named(other.as_slice()).unwrap(), None);
     }
 
     #[test]

@@ -109,6 +109,11 @@ pub trait Fs {
     /// # Errors
     /// [`FsError::Io`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, FsError>;
+    /// The content piece by piece, for a file that is too large to be held.
+    ///
+    /// # Errors
+    /// [`FsError::Io`].
+    fn open(&self, path: &Path) -> Result<Box<dyn io::Read>, FsError>;
     /// Content and attributes, or `None` if there is no such file.
     ///
     /// # Errors

@@ -42,6 +42,10 @@ impl Fs for FaultyFs<'_> {
         self.fuse.observe(|| self.inner.read(path), fs_error("read", path))
     }
 
+    fn open(&self, path: &Path) -> Result<Box<dyn io::Read>, FsError> {
+        self.fuse.observe(|| self.inner.open(path), fs_error("open", path))
+    }
+
     fn snapshot(&self, path: &Path) -> Result<Option<Snapshot>, FsError> {
         self.fuse.observe(|| self.inner.snapshot(path), fs_error("read", path))
     }

@@ -87,6 +87,11 @@ impl Fs for RootedFs {
         self.disk(path).and_then(|disk| open_file(&disk)).and_then(read_whole).map_err(io_error("read", path))
     }
 
+    fn open(&self, path: &Path) -> Result<Box<dyn io::Read>, FsError> {
+        let file = self.disk(path).and_then(|disk| open_file(&disk)).map_err(io_error("open", path))?;
+        Ok(Box::new(file))
+    }
+
     fn snapshot(&self, path: &Path) -> Result<Option<Snapshot>, FsError> {
         match self.take_snapshot(path) {
             Ok(snapshot) => Ok(Some(snapshot)),
