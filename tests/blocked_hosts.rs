@@ -7,6 +7,7 @@ mod sim;
 use cgroup2_migrate::cli::{Exit, verdict};
 use cgroup2_migrate::config::Settings;
 use cgroup2_migrate::host::fake::Fuse;
+use cgroup2_migrate::migration::phase::PhaseName;
 use cgroup2_migrate::plan;
 use cgroup2_migrate::report::Finding;
 use sim::{Sim, Verb};
@@ -43,6 +44,32 @@ fn sys_not_mounted() {
     let sim = Sim::new(PINNED);
     sim.unmount_cgroup();
     is_blocked(&sim, "hierarchy-unknown", Exit::Blocked);
+}
+
+#[test]
+fn among_other_mounts_than_those_of_the_host() {
+    for path in
+        ["/etc/default", "/etc/default/grub", "/boot", "/boot/grub/grub.cfg", "/var/lib/cgroup2-migrate"]
+    {
+        let sim = Sim::new(PINNED);
+        sim.elsewhere.borrow_mut().insert(path.into());
+        let finding = is_blocked(&sim, "other-mount-namespace", Exit::Blocked);
+        assert!(finding.detail.ends_with(path) && !finding.acceptable, "{finding:?}");
+    }
+}
+
+#[test]
+fn nothing_goes_on_among_other_mounts_than_those_of_the_host() {
+    let sim = Sim::new(PINNED);
+    sim.options.borrow_mut().until = Some(PhaseName::Staged);
+    sim.run_well(Verb::Migrate);
+    sim.elsewhere.borrow_mut().insert("/boot/grub/grub.cfg".into());
+    let before = (sim.boot_files(), sim.text(JOURNAL));
+    for verb in [Verb::Resume, Verb::Rollback, Verb::Migrate] {
+        let error = sim.run(verb, &Fuse::counting()).unwrap_err().to_string();
+        assert!(error.contains("/boot/grub/grub.cfg here is not that of the host"), "{verb:?}: {error}");
+    }
+    assert_eq!((sim.boot_files(), sim.text(JOURNAL)), before);
 }
 
 #[test]

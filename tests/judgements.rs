@@ -12,6 +12,8 @@ mod private_mounts;
 #[path = "support/sim.rs"]
 mod sim;
 
+use std::path::PathBuf;
+
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
 use cgroup2_migrate::cli::{Exit, verdict};
 use cgroup2_migrate::config::{LONGEST_REBOOT_WAIT, Settings};
@@ -67,6 +69,7 @@ fn what_is_dangerous_not_to_know() {
     is_blocker("resume-unit-unknown", |facts| facts.resume_unit.as_mut().unwrap().state = why());
     is_blocker("resume-unit-unknown", |facts| facts.resume_unit.as_mut().unwrap().link = why());
     is_blocker("resume-unit-unknown", |facts| facts.resume_unit.as_mut().unwrap().program = why());
+    is_blocker("mount-namespace-unknown", |facts| facts.storage.as_mut().unwrap().elsewhere = why());
     is_blocker("storage-unknown", |facts| place(facts).read_only = why());
 }
 
@@ -81,6 +84,20 @@ fn what_does_no_harm_not_to_know() {
 
 fn place(facts: &mut Facts) -> &mut cgroup2_migrate::facts::storage::Place {
     facts.storage.as_mut().unwrap().places.first_mut().unwrap()
+}
+
+/// Nothing is written there, so nothing can be written to the wrong place.
+#[test]
+fn on_v2_another_mount_namespace_does_no_harm() {
+    let plan = |elsewhere: Result<Vec<PathBuf>, String>| {
+        plan_with(PINNED, |facts| {
+            facts.cgroup.hierarchy = Hierarchy::Unified;
+            facts.storage.as_mut().unwrap().elsewhere = elsewhere;
+        })
+    };
+    let told = |plan: &Plan| plan.findings.iter().find(|finding| finding.id.starts_with("mount-")).cloned();
+    assert_eq!(told(&plan(why())).unwrap().severity, Severity::Note);
+    assert!(plan(Ok(vec!["/boot".into()])).blockers(&[]).is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod kernel;
 mod kubelet;
 mod loader;
 mod managed;
+mod namespace;
 mod reboot;
 mod resume_unit;
 mod storage;
@@ -38,6 +39,7 @@ pub const ALL: &[Check] = &[
     boot_entry::check,
     firmware::check,
     storage::check,
+    namespace::check,
     reboot::check,
     resume_unit::check,
     kubelet::check,
@@ -45,7 +47,7 @@ pub const ALL: &[Check] = &[
 
 /// The rules for a host that runs v2 already: nothing is changed there, so what would stand in the way of a change
 /// is of no concern.
-const ON_UNIFIED: &[Check] = &[container::check, hierarchy::check, firmware::check];
+const ON_UNIFIED: &[Check] = &[container::check, hierarchy::check, firmware::check, namespace::check];
 
 /// The rules that are asked once more right before the reboot: days may have passed since the plan. Locks, logind and
 /// a masked target are left to the request itself, which waits for what goes away by itself.

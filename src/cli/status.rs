@@ -50,7 +50,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit> {
 
 fn look(session: &Session) -> Result<Status> {
     let host = session.host();
-    Ok(status(Store::new(host.fs).load()?.as_ref(), cgroup::scan(host.fs, host.mounts).hierarchy))
+    Ok(status(
+        Store::new(host.fs).load()?.as_ref(),
+        cgroup::scan(host.fs, host.mounts, &host.mounts.table()).hierarchy,
+    ))
 }
 
 fn show(status: &Status, json: bool) -> Result<()> {

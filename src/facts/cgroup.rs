@@ -96,9 +96,10 @@ impl CgroupFacts {
     }
 }
 
-/// Finds out the hierarchy.
+/// Finds out the hierarchy. `table` is [`Mounts::table`], which is long on a node with many pods: whoever has read it
+/// hands it in.
 #[must_use]
-pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts) -> CgroupFacts {
+pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts, table: &io::Result<Vec<Mount>>) -> CgroupFacts {
     let found = find(mounts).unwrap_or_else(|error| {
         Found::new(
             Hierarchy::Unknown,
@@ -107,11 +108,13 @@ pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts) -> CgroupFacts {
         )
     });
     let mut notes = Vec::new();
-    let read =
-        mounts.table().inspect_err(|error| notes.push(format!("the mount table could not be read: {error}")));
-    let v1_controllers = read.as_ref().ok().map(|table| v1_controllers(table));
+    let read = table
+        .as_deref()
+        .inspect_err(|error| notes.push(format!("the mount table could not be read: {error}")))
+        .ok();
+    let v1_controllers = read.map(v1_controllers);
     let table = read.unwrap_or_default();
-    notes.extend(disagreement(mounts, &table));
+    notes.extend(disagreement(mounts, table));
     let v2 = v2_controllers(fs, found.v2_mount);
     CgroupFacts {
         hierarchy: found.hierarchy,
@@ -120,7 +123,7 @@ pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts) -> CgroupFacts {
         missing_controllers: missing(found.hierarchy, v1_controllers.as_deref(), v2.as_deref()),
         v1_controllers,
         v2_controllers: v2,
-        other_cgroup2_mounts: other_cgroup2_mounts(&table, found.v2_mount),
+        other_cgroup2_mounts: other_cgroup2_mounts(table, found.v2_mount),
         notes,
     }
 }
@@ -217,7 +220,8 @@ mod tests {
 
     fn facts(statfs: &str, mountinfo: &str) -> CgroupFacts {
         let tree = tempfile::tempdir().unwrap();
-        scan(&RootedFs::new(tree.path()), &FakeMounts::from_text(statfs, mountinfo).unwrap())
+        let mounts = FakeMounts::from_text(statfs, mountinfo).unwrap();
+        scan(&RootedFs::new(tree.path()), &mounts, &mounts.table())
     }
 
     #[test]

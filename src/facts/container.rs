@@ -64,18 +64,16 @@ impl ContainerFacts {
 
 /// Looks for the marks that container managers leave.
 #[must_use]
-pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts) -> ContainerFacts {
+pub fn scan(fs: &dyn Fs, mounts: &dyn Mounts, table: &[Mount]) -> ContainerFacts {
     if let Some(release) = wsl_release(fs) {
         return facts(Surroundings::Wsl, vec![format!("the kernel is {release}")], Vec::new());
     }
     let mut evidence: Vec<String> =
-        [named_by_manager(fs), foreign_pid2(fs), foreign_root(fs)].into_iter().flatten().collect();
-    // Read once: a node with many pods has thousands of mounts.
-    let table = mounts.table().unwrap_or_default();
-    evidence.extend(cgroup_marks(fs, &table));
+        [named_by_manager(fs), foreign_pid2(fs), foreign_root(fs, mounts)].into_iter().flatten().collect();
+    evidence.extend(cgroup_marks(fs, table));
     let marks = image_marks(fs);
     // A machine image made from a container image keeps the mark of its origin.
-    if evidence.is_empty() && is_plain_host(fs, &table) {
+    if evidence.is_empty() && is_plain_host(fs, table) {
         let disbelieved = |mark| {
             format!("{mark}, but kernel threads are visible and / is a disk of its own: not a container")
         };
@@ -120,15 +118,18 @@ fn foreign_pid2(fs: &dyn Fs) -> Option<String> {
     }
 }
 
-/// With the host's PIDs in view, PID 1 can have another root file system than we do. In the `/proc` of a tree that
-/// was given, `self` is still this process, and being elsewhere is what the tree was given for.
-fn foreign_root(fs: &dyn Fs) -> Option<String> {
-    if fs.root() != Path::new("/") {
-        return None;
-    }
+/// With the host's PIDs in view, PID 1 can have another root directory than we do.
+fn foreign_root(fs: &dyn Fs, mounts: &dyn Mounts) -> Option<String> {
+    let is_same = mounts.same_for_pid1(Path::new("/")).ok().or_else(|| same_root_device(fs))?;
+    (!is_same).then(|| "/ is another directory than PID 1's".to_owned())
+}
+
+/// What the mount tables say: they are open to everybody. Only the second choice, as they are long on a node with
+/// many pods.
+fn same_root_device(fs: &dyn Fs) -> Option<bool> {
     let own = root_device(&super::text(fs, "/proc/self/mountinfo")?)?;
     let pid1 = root_device(&super::text(fs, "/proc/1/mountinfo")?)?;
-    (own != pid1).then(|| "/ is another file system than PID 1's".to_owned())
+    Some(own == pid1)
 }
 
 /// Device number and directory of what is mounted on `/`. Not the mount's own number: services have private mount
@@ -184,6 +185,8 @@ fn is_plain_host(fs: &dyn Fs, table: &[Mount]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::host::fake_mounts::FakeMounts;
     use crate::host::fs::RootedFs;
@@ -198,7 +201,7 @@ mod tests {
             std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), content.as_bytes()).unwrap();
         }
         let mounts = FakeMounts::from_text("", mountinfo).unwrap();
-        scan(&RootedFs::new(tree.path()), &mounts).surroundings
+        scan(&RootedFs::new(tree.path()), &mounts, &mounts.table).surroundings
     }
 
     #[test]
@@ -228,6 +231,14 @@ mod tests {
         assert_eq!(place(&[("proc/sys/kernel/osrelease", "6.8.0-1021-azure\n")], DISK), Host);
         assert_eq!(place(&[], "1 0 0:9 / /proc/cpuinfo rw - fuse.lxcfs lxcfs rw\n"), Container);
         assert_eq!(place(&[], "1 0 0:9 / /var/lib/lxcfs rw - fuse.lxcfs lxcfs rw\n"), Host);
+    }
+
+    #[test]
+    fn another_root_than_that_of_pid1() {
+        let tree = tempfile::tempdir().unwrap();
+        let mounts = FakeMounts { elsewhere: [PathBuf::from("/")].into(), ..FakeMounts::default() };
+        let found = scan(&RootedFs::new(tree.path()), &mounts, &[]);
+        assert_eq!(found.surroundings, Surroundings::Container);
     }
 
     #[test]

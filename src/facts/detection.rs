@@ -92,8 +92,9 @@ impl Detection {
 /// Looks at a host.
 #[must_use]
 pub fn detect(fs: &dyn Fs, mounts: &dyn Mounts) -> Detection {
-    let surroundings = super::container::scan(fs, mounts);
-    let cgroup = super::cgroup::scan(fs, mounts);
+    let table = mounts.table();
+    let surroundings = super::container::scan(fs, mounts, table.as_deref().unwrap_or_default());
+    let cgroup = super::cgroup::scan(fs, mounts, &table);
     let kernel = super::kernel::scan(fs);
     let systemd = super::systemd::scan(fs);
     let mut detection = assemble(cgroup, kernel, systemd, &surroundings);

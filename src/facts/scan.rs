@@ -79,6 +79,7 @@ pub fn scan(host: Host<'_>, what: &Scan) -> Facts {
 
 fn read(host: Host<'_>, what: &Scan) -> Facts {
     let grub = grub::scan(host.fs);
+    let table = host.mounts.table();
     let mut systemd = systemd::scan(host.fs);
     if !what.running {
         systemd.pid1 = None;
@@ -86,15 +87,15 @@ fn read(host: Host<'_>, what: &Scan) -> Facts {
     Facts {
         scan: what.clone(),
         container: if what.running {
-            container::scan(host.fs, host.mounts)
+            container::scan(host.fs, host.mounts, table.as_deref().unwrap_or_default())
         } else {
             ContainerFacts::of_a_tree()
         },
-        cgroup: cgroup::scan(host.fs, host.mounts),
+        cgroup: cgroup::scan(host.fs, host.mounts, &table),
         kernel: if what.running { kernel::scan(host.fs) } else { KernelFacts::default() },
         os: os::read(host.fs, what.running).map_err(super::said),
         missing_tools: if what.running { missing_tools(host, &grub) } else { Vec::new() },
-        storage: what.running.then(|| storage::scan(host, &grub.directory())),
+        storage: what.running.then(|| storage::scan(host, &table, &grub.directory())),
         reboot: what.running.then(|| reboot::scan(host)),
         resume_unit: what.running.then(|| resume_unit::scan(host)),
         kubelet: what.running.then(|| kubelet::scan(host.fs)),

@@ -1,10 +1,12 @@
 //! Whether the places that must be written can be written.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::host::{Host, STATE_DIRECTORY};
+use crate::host::{Host, Mount, STATE_DIRECTORY};
 
 /// One place that will be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,17 +30,20 @@ pub struct StorageFacts {
     pub menu_bytes: Option<u64>,
     /// Mount points for boot files that `/etc/fstab` names but that are not mounted, or why that is not known.
     pub unmounted: Result<Vec<PathBuf>, String>,
+    /// Places that are read and written here and that PID 1 has something else at, or why that is not known.
+    pub elsewhere: Result<Vec<PathBuf>, String>,
 }
 
 /// Looks at the directories of the boot configuration and of our own state.
 #[must_use]
-pub fn scan(host: Host<'_>, boot_directory: &Path) -> StorageFacts {
+pub fn scan(host: Host<'_>, table: &io::Result<Vec<Mount>>, boot_directory: &Path) -> StorageFacts {
     let paths = [Path::new("/etc/default"), boot_directory, Path::new(STATE_DIRECTORY)];
     let menu = host.fs.snapshot(&boot_directory.join("grub.cfg")).ok().flatten();
     StorageFacts {
         places: paths.into_iter().map(|path| place(host, path)).collect(),
         menu_bytes: menu.and_then(|menu| u64::try_from(menu.bytes.len()).ok()),
-        unmounted: unmounted(host),
+        unmounted: unmounted(host, table),
+        elsewhere: elsewhere(host, boot_directory),
     }
 }
 
@@ -71,15 +76,38 @@ fn place(host: Host<'_>, path: &Path) -> Place {
     }
 }
 
+/// In another mount namespace than the host's own, its files and ours can be two things by one name.
+fn elsewhere(host: Host<'_>, boot_directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let menu = boot_directory.join("grub.cfg");
+    let own = ["/etc/default", "/etc/default/grub", "/etc/default/grub.d", "/boot", STATE_DIRECTORY];
+    let mut differ = Vec::new();
+    for path in own.map(Path::new).into_iter().chain([boot_directory, &menu]) {
+        if !is_of_host(host, path)? {
+            differ.push(path.to_owned());
+        }
+    }
+    Ok(differ)
+}
+
+/// Whether a path leads to the same here and for process 1.
+///
+/// # Errors
+/// If PID 1's view is closed to us.
+pub fn is_of_host(host: Host<'_>, path: &Path) -> Result<bool, String> {
+    let place = host.fs.resolve(path).map_err(super::said)?;
+    let looked = || format!("compare {} with that of process 1", path.display());
+    host.mounts.same_for_pid1(&place).with_context(looked).map_err(super::said)
+}
+
 /// `/boot` of fstab that is not mounted: what is written then lands on the wrong file system.
-fn unmounted(host: Host<'_>) -> Result<Vec<PathBuf>, String> {
+fn unmounted(host: Host<'_>, table: &io::Result<Vec<Mount>>) -> Result<Vec<PathBuf>, String> {
     let fstab = host.fs.snapshot(Path::new("/etc/fstab"));
     let fstab = fstab.map_err(super::said)?;
     let mut wanted = boot_mounts(&String::from_utf8_lossy(&fstab.map(|file| file.bytes).unwrap_or_default()));
     if wanted.is_empty() {
         return Ok(wanted);
     }
-    let mounted = host.mounts.table().map_err(|error| format!("read the mount table: {error}"))?;
+    let mounted = table.as_deref().map_err(|error| format!("read the mount table: {error}"))?;
     let is_mounted = |point: &PathBuf| {
         mounted.iter().any(|mount| mount.mount_point == *point && mount.fs_type != "autofs")
     };

@@ -1,6 +1,6 @@
 //! Mounts as data, for the tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ pub struct FakeMounts {
     pub magics: BTreeMap<PathBuf, u32>,
     /// The mount table.
     pub table: Vec<Mount>,
+    /// Paths at which PID 1 finds something else.
+    pub elsewhere: BTreeSet<PathBuf>,
 }
 
 impl FakeMounts {
@@ -26,6 +28,7 @@ impl FakeMounts {
         Ok(Self {
             magics: lines.map(magic_line).collect::<io::Result<_>>()?,
             table: parse_mountinfo(mountinfo)?,
+            elsewhere: BTreeSet::new(),
         })
     }
 }
@@ -50,5 +53,9 @@ impl Mounts for FakeMounts {
 
     fn table(&self) -> io::Result<Vec<Mount>> {
         Ok(self.table.clone())
+    }
+
+    fn same_for_pid1(&self, path: &Path) -> io::Result<bool> {
+        Ok(!self.elsewhere.contains(path))
     }
 }

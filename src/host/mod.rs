@@ -246,6 +246,13 @@ pub trait Mounts {
     /// # Errors
     /// An [`io::Error`] if it cannot be read or understood.
     fn table(&self) -> io::Result<Vec<Mount>>;
+    /// True if what this process finds at a path is what PID 1 finds there: the same file, the same directory, or
+    /// neither of them anything. [`Fs`] knows only our own view, and in another mount namespace that can be another
+    /// `/boot`.
+    ///
+    /// # Errors
+    /// An [`io::Error`] if PID 1's view is closed to us.
+    fn same_for_pid1(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// A lock that someone holds on shutdown, from logind.

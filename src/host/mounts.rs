@@ -56,6 +56,32 @@ impl Mounts for LiveMounts {
         let process = if self.sees_pid1() { "/proc/1/mountinfo" } else { "/proc/self/mountinfo" };
         parse_mountinfo(&std::fs::read_to_string(process)?)
     }
+
+    /// By device and inode, not by the mount: services have mounts of their own of the same directories.
+    fn same_for_pid1(&self, path: &Path) -> io::Result<bool> {
+        if !self.sees_pid1() {
+            let why = "/proc/1/root is closed to this process";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        for place in path.ancestors() {
+            let both = (identity(place)?, identity(&below(&self.view, place))?);
+            if both != (None, None) {
+                return Ok(both.0 == both.1);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Device and inode; `None` if there is nothing.
+fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    match path.metadata() {
+        Ok(found) => Ok(Some((found.dev(), found.ino()))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Of a tree given by name. A mounted host root has the host's `/proc` in it, and with it PID 1's mount table; an
@@ -87,6 +113,11 @@ impl Mounts for TreeMounts {
             .find_map(|name| std::fs::read_to_string(self.root.join(name)).ok())
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no mount table in this tree"))?;
         parse_mountinfo(&text)
+    }
+
+    /// Of a tree there is no other view than the one that was given.
+    fn same_for_pid1(&self, _: &Path) -> io::Result<bool> {
+        Ok(true)
     }
 }
 
@@ -186,6 +217,24 @@ mod tests {
         assert_eq!(magic("/sys"), Some(SYSFS_MAGIC));
         assert_eq!(table[3].root, "/a b");
         assert!(table[1].options.contains(&"mode=755".to_owned()));
+    }
+
+    #[test]
+    fn the_same_file_and_not_the_same_name() {
+        let (own, pid1) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mounts = LiveMounts { view: pid1.path().to_owned() };
+        let seen_by_pid1 = below(pid1.path(), own.path());
+        std::fs::create_dir_all(&seen_by_pid1).unwrap();
+        for name in ["same", "other", "ours"] {
+            std::fs::File::create(own.path().join(name)).unwrap();
+        }
+        std::fs::hard_link(own.path().join("same"), seen_by_pid1.join("same")).unwrap();
+        std::fs::File::create(seen_by_pid1.join("other")).unwrap();
+        std::fs::File::create(seen_by_pid1.join("theirs")).unwrap();
+        let is_same = |name: &str| mounts.same_for_pid1(&own.path().join(name)).unwrap();
+        let same = ["same", "other", "ours", "theirs", "neither"].map(is_same);
+        assert_eq!(same, [true, false, false, false, false], "where neither has it, the directory counts");
+        assert!(LiveMounts { view: "/".into() }.same_for_pid1(own.path()).is_err(), "that view is our own");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The ways into a run: a new migration from a plan, a stopped one that a person lets go on, a way back.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::decide::Ending;
 use super::journal::{Before, Entry, Journal, Kind, Options, Purpose, SCHEMA, TouchedFile};
@@ -8,7 +8,7 @@ use super::observe::{content_hash, observe};
 use super::originals;
 use super::phase::{Phase, PhaseName};
 use super::store::Store;
-use crate::facts::{Facts, kernel, systemd::SystemdFacts};
+use crate::facts::{Facts, kernel, storage, systemd::SystemdFacts};
 use crate::host::{Host, sha256};
 use crate::plan::Plan;
 
@@ -91,8 +91,9 @@ fn touched(
 /// is judged again.
 ///
 /// # Errors
-/// If the journal cannot be written.
+/// From another mount namespace, or if the journal cannot be written.
 pub fn reopen(host: Host<'_>, journal: &mut Journal) -> Result<()> {
+    among_files_of_host(host, journal)?;
     journal.options.until = None;
     if journal.state.name() == PhaseName::NeedsPerson {
         let boot_id = kernel::boot_id(host.fs)?;
@@ -106,8 +107,9 @@ pub fn reopen(host: Host<'_>, journal: &mut Journal) -> Result<()> {
 /// A person goes on with a migration that is under way, with other options than before. What was accepted stays so.
 ///
 /// # Errors
-/// If the journal cannot be written.
+/// From another mount namespace, or if the journal cannot be written.
 pub fn take_up(host: Host<'_>, journal: &mut Journal, options: Options) -> Result<()> {
+    among_files_of_host(host, journal)?;
     let before = std::mem::replace(&mut journal.options, options);
     let accepted = &mut journal.options.accepted;
     let still: Vec<String> = before.accepted.into_iter().filter(|id| !accepted.contains(id)).collect();
@@ -135,11 +137,24 @@ pub fn hindrance(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> R
 /// for its own.
 ///
 /// # Errors
-/// If there is no way back from its phase, or the journal cannot be written.
+/// From another mount namespace, if there is no way back from its phase, or if the journal cannot be written.
 pub fn turn_back(host: Host<'_>, journal: &mut Journal, why: &str) -> Result<()> {
+    among_files_of_host(host, journal)?;
     let boot_id = kernel::boot_id(host.fs)?;
     journal.options.until = None;
     journal.reboots.retain(|request| request.purpose != Purpose::Rollback || request.boot_id == boot_id);
     journal.advance(Phase::RollingBack { why: why.to_owned() }, host.clock.now(), &boot_id)?;
     Ok(Store::new(host.fs).save(journal)?)
+}
+
+/// A person can stand where the journal is the host's and `/boot` is not. Where that cannot be found out, `check` has
+/// said so before the migration began. The unit at boot is started where process 1 is.
+fn among_files_of_host(host: Host<'_>, journal: &Journal) -> Result<()> {
+    let elsewhere = |file: &&TouchedFile| storage::is_of_host(host, &file.path) == Ok(false);
+    let Some(file) = journal.files.iter().find(elsewhere) else { return Ok(()) };
+    bail!(
+        "go on with the migration: {} here is not that of the host, as this is another mount namespace than that of \
+         process 1; nothing was changed; run it there: nsenter --target 1 --mount cgroup2-migrate …",
+        file.path.display()
+    )
 }

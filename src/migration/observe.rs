@@ -21,7 +21,7 @@ pub fn observe(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> Res
     let files = states(host, journal);
     Ok(Observed {
         boot_id: kernel::boot_id(host.fs)?,
-        hierarchy: cgroup::scan(host.fs, host.mounts).hierarchy,
+        hierarchy: cgroup::scan(host.fs, host.mounts, &host.mounts.table()).hierarchy,
         arguments_active: systemd.decide(&cmdline).hierarchy == Hierarchy::Unified,
         storage: storage(host, journal, &files),
         files,

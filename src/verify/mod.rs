@@ -33,7 +33,7 @@ pub struct Proof {
 /// one of them fails, a node that never had it is only told.
 #[must_use]
 pub fn prove(host: Host<'_>, needed: &[String]) -> Vec<Proof> {
-    let cgroup = cgroup::scan(host.fs, host.mounts);
+    let cgroup = cgroup::scan(host.fs, host.mounts, &host.mounts.table());
     vec![hierarchy(&cgroup), no_v1_mounts(&cgroup), controllers(&cgroup, needed)]
 }
 

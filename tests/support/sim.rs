@@ -12,6 +12,7 @@
 mod tree;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ pub(crate) struct Sim {
     pub(crate) signal_in_sleep: Cell<bool>,
     /// A signal comes while `grub-mkconfig` runs, which is killed.
     pub(crate) signal_kills_tool: Cell<bool>,
+    /// Paths at which PID 1 has something else: the program runs in another mount namespace.
+    pub(crate) elsewhere: RefCell<BTreeSet<PathBuf>>,
     /// A reboot is under way.
     pub(crate) going_down: Cell<bool>,
     /// Boot ids of the first boots; later ones are numbered.
@@ -135,6 +138,7 @@ impl Sim {
             signal_at: Cell::new(usize::MAX),
             signal_in_sleep: Cell::new(false),
             signal_kills_tool: Cell::new(false),
+            elsewhere: RefCell::default(),
             going_down: Cell::new(false),
             boot_ids: RefCell::default(),
             options: RefCell::new(Options::default()),
@@ -282,7 +286,9 @@ impl Sim {
             Hierarchy::Legacy => (LEGACY, V1_MOUNTS),
             Hierarchy::Unknown => ("/sys/fs/cgroup sysfs 0x62656572\n", ""),
         };
-        FakeMounts::from_text(magics, &format!("{table}{}", self.more_mounts.borrow())).unwrap()
+        let table = format!("{table}{}", self.more_mounts.borrow());
+        let elsewhere = self.elsewhere.borrow().clone();
+        FakeMounts { elsewhere, ..FakeMounts::from_text(magics, &table).unwrap() }
     }
 
     /// Runs the program once. A reboot it asked for is carried out afterwards, if the power held.
