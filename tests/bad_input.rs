@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cgroup2_migrate::cli::Exit;
+use cgroup2_migrate::host::RootedFs;
 use cgroup2_migrate::host::fake::{Fault, Fuse};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::journal::Options;
@@ -99,8 +100,9 @@ fn a_torn_journal_stops_every_verb_that_would_write() {
 fn two_runs_at_once() {
     let sim = Sim::new(PINNED);
     sim.run_well(Verb::Migrate);
-    let _first = Lock::take(&sim.path("/"), "migrate").unwrap();
-    let error = anyhow::Error::from(Lock::take(&sim.path("/"), "resume").unwrap_err());
+    let fs = RootedFs::new(sim.path("/"));
+    let _first = Lock::take(&fs, "migrate").unwrap();
+    let error = anyhow::Error::from(Lock::take(&fs, "resume").unwrap_err());
     assert!(error.to_string().contains(&format!("process {}, migrate", std::process::id())), "{error}");
     assert_eq!(Exit::of(&error), Exit::TryLater);
 }

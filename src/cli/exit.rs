@@ -46,7 +46,7 @@ impl Exit {
     pub fn of(error: &anyhow::Error) -> Self {
         match error.downcast_ref::<LockError>() {
             Some(LockError::Held { .. }) => Self::TryLater,
-            Some(LockError::Io { .. }) | None => Self::Failed,
+            Some(LockError::Fs(_) | LockError::Note(_)) | None => Self::Failed,
         }
     }
 }

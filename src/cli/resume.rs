@@ -71,7 +71,7 @@ impl<'a> Going<'a> {
     pub(super) fn prepare(session: &'a Session, verb: &str, reboot_wait: Duration) -> Result<Self> {
         let host = session.host();
         host.fs.create_directory(STATE_DIRECTORY.as_ref(), 0o700)?;
-        let lock = Lock::take(host.fs.root(), verb)?;
+        let lock = Lock::take(host.fs, verb)?;
         let systemd = systemd::scan(host.fs);
         let (store, interrupt) = (Store::new(host.fs), session.interrupt());
         Ok(Self { host, store, systemd, reboot_wait, interrupt, at_boot: false, _lock: lock })

@@ -5,6 +5,7 @@
 //! image, a test tree) is known to the implementation alone.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -164,6 +165,12 @@ pub trait Fs {
     /// # Errors
     /// [`FsError::Io`].
     fn remove_directory(&self, path: &Path) -> Result<(), FsError>;
+    /// Locks a file (`flock`) until it is dropped; `None` if another process holds the lock. The file is made if it
+    /// is not there, for root alone, and is never replaced: a lock is on the file and not on its name.
+    ///
+    /// # Errors
+    /// [`FsError::Io`].
+    fn lock(&self, path: &Path) -> Result<Option<File>, FsError>;
     /// Writes back everything of the file system that holds `path` (`syncfs`).
     ///
     /// # Errors

@@ -1,11 +1,10 @@
 //! One run at a time: an flock, taken before the journal is read.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Write};
 
 use super::state_path;
+use crate::host::{Fs, FsError};
 
 /// Why the lock was not had.
 #[derive(Debug, thiserror::Error)]
@@ -17,13 +16,11 @@ pub enum LockError {
         holder: String,
     },
     /// The lock file cannot be used.
-    #[error("lock {}", path.display())]
-    Io {
-        /// The lock file, as opened.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// It could not be written who holds it.
+    #[error("write into the lock file who holds it")]
+    Note(#[source] io::Error),
 }
 
 /// Held until dropped, or until the process ends however it ends.
@@ -33,55 +30,49 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the host below `root`, or says who has it.
+    /// Takes the lock of the host, or says who has it.
     ///
     /// # Errors
     /// [`LockError`].
-    pub fn take(root: &Path, verb: &str) -> Result<Self, LockError> {
-        let place = state_path("lock");
-        let path = root.join(place.strip_prefix("/").unwrap_or(&place));
-        let fail = |source| LockError::Io { path: path.clone(), source };
-        let mut file = open(&path).map_err(fail)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held { holder: read_holder(&mut file) }),
-            Err(TryLockError::Error(source)) => return Err(fail(source)),
-        }
-        write_holder(&mut file, verb).map_err(fail)?;
+    pub fn take(fs: &dyn Fs, verb: &str) -> Result<Self, LockError> {
+        let path = state_path("lock");
+        let Some(file) = fs.lock(&path)? else { return Err(LockError::Held { holder: holder(fs) }) };
+        note_holder(&file, verb).map_err(LockError::Note)?;
         Ok(Self { _file: file })
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-fn read_holder(file: &mut File) -> String {
-    let mut text = String::new();
-    match file.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        Ok(_) | Err(_) => "unknown process".to_owned(),
+fn holder(fs: &dyn Fs) -> String {
+    let text = fs.read(&state_path("lock")).unwrap_or_default();
+    match String::from_utf8_lossy(&text).trim() {
+        "" => "unknown process".to_owned(),
+        known => known.to_owned(),
     }
 }
 
-fn write_holder(file: &mut File, verb: &str) -> io::Result<()> {
+/// For whoever comes second; a torn one does no harm.
+fn note_holder(mut file: &File, verb: &str) -> io::Result<()> {
     file.set_len(0)?;
-    file.rewind()?;
     writeln!(file, "process {}, {verb}", std::process::id())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::RootedFs;
 
     #[test]
     fn a_second_run_is_told_who_holds_the_lock() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("var/lib/cgroup2-migrate")).unwrap();
-        let first = Lock::take(root.path(), "migrate").unwrap();
-        let refused = Lock::take(root.path(), "resume").unwrap_err().to_string();
+        let fs = RootedFs::new(root.path());
+        let first = Lock::take(&fs, "migrate").unwrap();
+        let refused = Lock::take(&fs, "resume").unwrap_err().to_string();
         assert!(refused.contains(&format!("process {}, migrate", std::process::id())), "{refused}");
         drop(first);
-        assert!(Lock::take(root.path(), "resume").is_ok());
+        assert!(Lock::take(&fs, "resume").is_ok());
+        drop(Lock::take(&fs, "up").unwrap());
+        let text = std::fs::read_to_string(root.path().join("var/lib/cgroup2-migrate/lock")).unwrap();
+        assert_eq!(text, format!("process {}, up\n", std::process::id()), "nothing is left of a longer one");
     }
 }

@@ -1,5 +1,6 @@
 //! Files that can fail.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use super::Fuse;
 use crate::host::{Attributes, Expect, Fs, FsError, Snapshot, Space};
 
 /// Files behind a [`Fuse`]. Effects are `replace`, `remove`, `create_directory`,
-/// `remove_directory` and `sync_file_system`.
+/// `remove_directory`, `lock` and `sync_file_system`.
 pub struct FaultyFs<'a> {
     inner: &'a dyn Fs,
     fuse: Fuse,
@@ -88,6 +89,11 @@ impl Fs for FaultyFs<'_> {
         let act = || self.inner.remove_directory(path);
         let what = format!("remove directory {}", path.display());
         self.fuse.effect(what, act, fs_error("remove directory", path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Option<File>, FsError> {
+        let act = || self.inner.lock(path);
+        self.fuse.effect(format!("lock {}", path.display()), act, fs_error("lock", path))
     }
 
     fn sync_file_system(&self, path: &Path) -> Result<(), FsError> {

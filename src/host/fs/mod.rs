@@ -1,6 +1,6 @@
 //! Files below a root: [`RootedFs`].
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -163,6 +163,11 @@ impl Fs for RootedFs {
         self.disk(path).and_then(|disk| remove_empty(&disk)).map_err(io_error("remove directory", path))
     }
 
+    fn lock(&self, path: &Path) -> Result<Option<File>, FsError> {
+        self.writable("lock", path)?;
+        self.disk(path).and_then(|disk| lock_file(&disk)).map_err(io_error("lock", path))
+    }
+
     fn sync_file_system(&self, path: &Path) -> Result<(), FsError> {
         self.writable("sync the file system of", path)?;
         let sync = || Ok(nix::unistd::syncfs(File::open(self.nearest_existing(path)?)?)?);
@@ -194,6 +199,15 @@ fn open_file(disk: &Path) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+fn lock_file(disk: &Path) -> io::Result<Option<File>> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(disk)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 fn read_whole(mut file: File) -> io::Result<Vec<u8>> {

@@ -264,6 +264,7 @@ fn the_real_root_of_a_test_host_is_not_written() {
             fs.remove(path, &Expect::Anything),
             fs.create_directory(path, 0o755),
             fs.sync_file_system(path),
+            fs.lock(path).map(drop),
         ];
         for result in results {
             assert!(matches!(result, Err(FsError::TestHost { .. })), "{root}: {result:?}");
