@@ -6,7 +6,7 @@
 //! | [`cli`] | one file a verb; no logic |
 //! | [`migration`] | the only writer: journal, phases, `decide` (pure), `drive` (one step at a time), `effects` |
 //! | [`plan`] | facts and findings → steps and diffs; data, no effects |
-//! | [`verify`] | proofs about the running node |
+//! | [`verify`] | what runs: proofs about the running node, and the answer of `detect` |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
 //! | [`config`] | fragments → merged → validated settings |

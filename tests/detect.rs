@@ -9,9 +9,9 @@ use std::path::Path;
 use assert_cmd::Command;
 use cases::{Case, Detect};
 use cgroup2_migrate::boot::hierarchy::{Hierarchy, decide};
-use cgroup2_migrate::facts::detection::{Detection, detect};
 use cgroup2_migrate::host::fake_mounts::FakeMounts;
 use cgroup2_migrate::host::fs::RootedFs;
+use cgroup2_migrate::verify::detection::{Detection, detect};
 use serde::Deserialize;
 
 fn program() -> Command {

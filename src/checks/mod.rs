@@ -16,6 +16,7 @@ mod resume_unit;
 mod storage;
 mod systemd;
 
+pub use container::refusal;
 pub use hierarchy::missing_controllers_text;
 pub use storage::to_put_back;
 pub use loader::KNOWN_LOADERS;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel;
 use crate::host::{Fs, Mount, Mounts};
-use crate::report::{Finding, Severity};
 
 /// Where the program stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,29 +35,6 @@ impl ContainerFacts {
     #[must_use]
     pub fn of_a_tree() -> Self {
         facts(Surroundings::Host, Vec::new(), Vec::new())
-    }
-
-    /// Why nothing can be judged or migrated from here. `detect` and `check` say it in the same words.
-    #[must_use]
-    pub fn refusal(&self) -> Option<Finding> {
-        let refused = |id, title: &str, remedy: &str| {
-            Some(Finding::new(Severity::Blocker, id, title, self.evidence.join("; ")).remedy(remedy))
-        };
-        match self.surroundings {
-            Surroundings::Host => None,
-            // WSL's own init mounts, and not by the rules of systemd: `=1` on the line has given v1 and v2 at once.
-            Surroundings::Wsl => refused(
-                "unsupported-wsl",
-                "this is WSL: Windows starts the kernel, and there is no boot loader in here to edit",
-                "set kernelCommandLine = cgroup_no_v1=all systemd.unified_cgroup_hierarchy=1 in the file .wslconfig of \
-                 the Windows user, then run `wsl --shutdown` in Windows",
-            ),
-            Surroundings::Container => refused(
-                "unsupported-container",
-                "this is a container, and its cgroup mounts say nothing about the host",
-                "run on the host or pass host root: mount the host's / into the container and give it with --root",
-            ),
-        }
     }
 }
 

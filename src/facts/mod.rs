@@ -7,7 +7,6 @@
 //! | [`systemd`] | PID 1, systemd's version and built-in default, without running it |
 //! | [`container`] | whether this is the host at all |
 //! | [`firmware`] | arguments for systemd in an EFI variable |
-//! | [`detection`] | all of these put together: which hierarchy, and why |
 //! | [`os`] | the distribution, and who owns its kernel command line |
 //! | [`grub`], [`bootloader`] | the boot loader's files and what boots next |
 //! | [`storage`] | places that must be written |
@@ -19,7 +18,6 @@
 pub mod bootloader;
 pub mod cgroup;
 pub mod container;
-pub mod detection;
 pub mod firmware;
 pub mod grub;
 pub mod kernel;

@@ -1,4 +1,7 @@
-//! Proofs about the running node, each with its own answer: yes, no, or could not find out.
+//! Judgements of what runs: proofs about the running node, each with its own answer (yes, no, or could not find out),
+//! and in [`detection`] which hierarchy a host has and why.
+
+pub mod detection;
 
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 
 use crate::boot::hierarchy::Hierarchy;
 use crate::facts::container::Surroundings;
-use crate::facts::detection::{self, Detection};
 use crate::facts::source::Place;
 use crate::host::fs::RootedFs;
+use crate::verify::detection::{self, Detection};
 
 use super::LiveMounts;
 

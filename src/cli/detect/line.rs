@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::boot::hierarchy::{Hierarchy, Outcome, decide, upstream_default};
-use crate::facts::detection::{DecidedBy, Decider};
 use crate::facts::systemd::{self, ASSUMED_SYSTEMD};
 use crate::host::Fs;
+use crate::verify::detection::{DecidedBy, Decider};
 
 /// The answer; its JSON form is a contract.
 #[derive(Debug, Serialize)]

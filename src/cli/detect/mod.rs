@@ -13,9 +13,9 @@ use super::args::HierarchyWord;
 use super::output::{print, print_json};
 use super::session::tree;
 use crate::boot::hierarchy::Hierarchy;
-use crate::facts::detection;
 use crate::host::fs::RootedFs;
 use crate::host::mounts::{LiveMounts, TreeMounts};
+use crate::verify::detection;
 
 /// Say whether this host runs legacy, hybrid or unified cgroups, and why
 #[derive(Debug, Args)]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::{CgroupFacts, HybridLayout};
-use super::container::{ContainerFacts, Surroundings};
-use super::firmware;
-use super::kernel::KernelFacts;
-use super::source::{self, Place};
-use super::systemd::{ASSUMED_SYSTEMD, SystemdFacts};
 use crate::boot::hierarchy::{Decision, Hierarchy};
+use crate::checks;
+use crate::facts::cgroup::{self, CgroupFacts, HybridLayout};
+use crate::facts::container::{self, ContainerFacts, Surroundings};
+use crate::facts::firmware;
+use crate::facts::kernel::{self, KernelFacts};
+use crate::facts::source::{self, Place};
+use crate::facts::systemd::{self, ASSUMED_SYSTEMD, SystemdFacts};
 use crate::host::{Fs, Mounts};
 use crate::report::{Finding, Severity};
 
@@ -93,10 +94,10 @@ impl Detection {
 #[must_use]
 pub fn detect(fs: &dyn Fs, mounts: &dyn Mounts) -> Detection {
     let table = mounts.table();
-    let surroundings = super::container::scan(fs, mounts, table.as_deref().unwrap_or_default());
-    let cgroup = super::cgroup::scan(fs, mounts, &table);
-    let kernel = super::kernel::scan(fs);
-    let systemd = super::systemd::scan(fs);
+    let surroundings = container::scan(fs, mounts, table.as_deref().unwrap_or_default());
+    let cgroup = cgroup::scan(fs, mounts, &table);
+    let kernel = kernel::scan(fs);
+    let systemd = systemd::scan(fs);
     let mut detection = assemble(cgroup, kernel, systemd, &surroundings);
     match surroundings.surroundings {
         Surroundings::Container => distrust_view(&mut detection),
@@ -128,7 +129,7 @@ fn assemble(
         surroundings: place.surroundings,
         systemd,
         kernel,
-        findings: place.refusal().into_iter().collect(),
+        findings: checks::refusal(place).into_iter().collect(),
         notes: cgroup.notes.into_iter().chain(place.notes.iter().cloned()).collect(),
     }
 }
