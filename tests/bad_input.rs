@@ -116,7 +116,10 @@ fn not_root() {
     // Somebody else cannot look into the build directory everywhere.
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("cgroup2-migrate");
-    std::fs::copy(env!("CARGO_BIN_EXE_cgroup2-migrate"), &copy).unwrap();
+    // By another process: while this one has the copy open for writing, a child of another thread may too, and then it
+    // cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_cgroup2-migrate")).arg(&copy).status();
+    assert!(copied.unwrap().success());
     std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for verb in ["migrate", "resume", "rollback"] {
         let mut command = Command::new(&copy);

@@ -18,8 +18,8 @@ mod systemd;
 
 pub use container::refusal;
 pub use hierarchy::missing_controllers_text;
-pub use storage::to_put_back;
 pub use loader::KNOWN_LOADERS;
+pub use storage::to_put_back;
 
 use crate::boot::hierarchy::Hierarchy;
 use crate::config::Settings;

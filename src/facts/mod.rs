@@ -29,7 +29,7 @@ mod scan;
 pub mod source;
 pub mod storage;
 pub mod systemd;
-mod told;
+pub mod told;
 
 use std::path::Path;
 

@@ -62,7 +62,8 @@ pub fn scan_files(host: Host<'_>, files: &[&Path]) -> StorageFacts {
     StorageFacts {
         places: directories.iter().map(|path| place(host, path)).collect(),
         menu_bytes: found.filter_map(|file| u64::try_from(file.bytes.len()).ok()).max(),
-        unmounted: unmounted(host),
+        unmounted: unmounted(host, &host.mounts.table()),
+        elsewhere: differing(host, files.iter().copied()),
     }
 }
 
@@ -80,8 +81,12 @@ fn place(host: Host<'_>, path: &Path) -> Place {
 fn elsewhere(host: Host<'_>, boot_directory: &Path) -> Result<Vec<PathBuf>, String> {
     let menu = boot_directory.join("grub.cfg");
     let own = ["/etc/default", "/etc/default/grub", "/etc/default/grub.d", "/boot", STATE_DIRECTORY];
+    differing(host, own.map(Path::new).into_iter().chain([boot_directory, &menu]))
+}
+
+fn differing<'a>(host: Host<'_>, paths: impl Iterator<Item = &'a Path>) -> Result<Vec<PathBuf>, String> {
     let mut differ = Vec::new();
-    for path in own.map(Path::new).into_iter().chain([boot_directory, &menu]) {
+    for path in paths {
         if !is_of_host(host, path)? {
             differ.push(path.to_owned());
         }

@@ -1,7 +1,9 @@
 //! What was read, a line each, for `-v`: somebody who wonders about an answer sees first what it was made of.
 
+use super::Facts;
 use super::grub::GrubFacts;
-use super::{Facts, detection::Detection};
+use super::kernel::KernelFacts;
+use super::systemd::SystemdFacts;
 
 /// Tells the facts of a scan.
 pub(super) fn facts(facts: &Facts) {
@@ -32,10 +34,10 @@ fn rest(facts: &Facts) {
 }
 
 /// Tells what `detect` read.
-pub(super) fn detection(found: &Detection) {
-    tell("hierarchy", &format!("{} ({})", found.hierarchy, found.why.join("; ")));
-    running(found.kernel.release.as_deref(), found.kernel.command_line.as_deref());
-    tell("systemd", &found.systemd.origin);
+pub fn detected(hierarchy: &str, kernel: &KernelFacts, systemd: &SystemdFacts) {
+    tell("hierarchy", hierarchy);
+    running(kernel.release.as_deref(), kernel.command_line.as_deref());
+    tell("systemd", &systemd.origin);
 }
 
 fn running(release: Option<&str>, line: Option<&str>) {

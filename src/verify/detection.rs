@@ -12,6 +12,7 @@ use crate::facts::firmware;
 use crate::facts::kernel::{self, KernelFacts};
 use crate::facts::source::{self, Place};
 use crate::facts::systemd::{self, ASSUMED_SYSTEMD, SystemdFacts};
+use crate::facts::told;
 use crate::host::{Fs, Mounts};
 use crate::report::{Finding, Severity};
 
@@ -104,7 +105,8 @@ pub fn detect(fs: &dyn Fs, mounts: &dyn Mounts) -> Detection {
         Surroundings::Wsl => credit_wsl(&mut detection),
         Surroundings::Host => explain(&mut detection, fs),
     }
-    super::told::detection(&detection);
+    let why = detection.why.join("; ");
+    told::detected(&format!("{} ({why})", detection.hierarchy), &detection.kernel, &detection.systemd);
     detection
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::boot::hierarchy::{Decision, Hierarchy, Outcome};
 use crate::facts::container::Surroundings;
-use crate::facts::detection::Detection;
 use crate::facts::grub;
 use crate::facts::systemd::{ASSUMED_SYSTEMD, SystemdFacts};
 use crate::host::Fs;
+use crate::verify::detection::Detection;
 
 /// Adds what its boot entry would do, and gives what else can be asked; nothing where the hierarchy was found.
 pub(super) fn tell(found: &mut Detection, fs: &dyn Fs, root: &Path) -> Vec<String> {
