@@ -11,7 +11,7 @@
 mod sim;
 
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
-use cgroup2_migrate::host::Space;
+use cgroup2_migrate::host::{Inhibitor, Space};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::journal::Options;
 use cgroup2_migrate::migration::phase::PhaseName;
@@ -85,6 +85,18 @@ fn a_menu_that_would_wait_for_a_key_by_now_is_not_booted() {
     let menu = sim.text("boot/grub/grub.cfg").replace("set timeout=5", "set timeout=-1");
     sim.put("boot/grub/grub.cfg", &menu);
     is_blocked(&sim, Verb::Resume, "boot-menu-waits");
+}
+
+/// Before systemd 257 logind passes it for root, so nobody but the program itself holds the reboot back.
+#[test]
+fn a_lock_that_is_taken_while_the_host_is_judged_is_not_passed() {
+    let sim = staged(Options::default());
+    let [what, who, why, mode] = ["shutdown", "dpkg", "installs", "block"].map(str::to_owned);
+    sim.locks_meanwhile.replace(vec![Inhibitor { what, who, why, mode, uid: 0, pid: 7 }]);
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::TryLater(why) if why.contains("dpkg")));
+    assert_eq!((sim.journal().state.name(), sim.reboots.get()), (PhaseName::Staged, 0));
+    assert_eq!(sim.run_well(Verb::Resume), Ending::GoingDown);
+    assert_eq!(sim.settle(), Ending::Done);
 }
 
 #[test]

@@ -82,9 +82,18 @@ pub enum Requested {
     Unknown(String),
 }
 
-/// Asks for the reboot and waits until the host is seen going down.
+/// Asks for the reboot and waits until the host is seen going down. Locks are looked at once more: since the last look
+/// the host was judged and the journal written, which takes its time.
 #[must_use]
 pub fn request(host: Host<'_>) -> Requested {
+    match in_the_way(host) {
+        Ok(None) => ask(host),
+        Ok(Some(lock)) => Requested::Refused(Ending::TryLater(lock.to_string())),
+        Err(refusal) => Requested::Refused(refusal),
+    }
+}
+
+fn ask(host: Host<'_>) -> Requested {
     match host.init.reboot() {
         // Within a second of this the bus may be gone, as seen in a virtual machine.
         Ok(()) => watch(host, "logind accepted the reboot", true),

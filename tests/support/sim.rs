@@ -72,6 +72,8 @@ pub(crate) struct Sim {
     pub(crate) locks: RefCell<Vec<Inhibitor>>,
     /// Locks that someone takes right before logind refuses.
     pub(crate) late_locks: RefCell<Vec<Inhibitor>>,
+    /// Locks that someone takes while the host is judged once more, after the program saw none.
+    pub(crate) locks_meanwhile: RefCell<Vec<Inhibitor>>,
     /// While the program waits, the locks go and their holder writes this file with this text.
     pub(crate) while_waiting: RefCell<Option<(String, String)>>,
     /// Lines of the mount table beside those of the hierarchy.
@@ -132,6 +134,7 @@ impl Sim {
             init_refuses: RefCell::new(None),
             locks: RefCell::default(),
             late_locks: RefCell::default(),
+            locks_meanwhile: RefCell::default(),
             while_waiting: RefCell::default(),
             more_mounts: RefCell::default(),
             space: Cell::new(None),
@@ -297,7 +300,7 @@ impl Sim {
         let fs = FaultyFs::new(&plain, fuse.clone()).with_space(self.space.get());
         let runner = self.tools().with_fuse(fuse.clone());
         let init = self.init(fuse.clone());
-        let late = LateLocks { init: &init, locks: &self.late_locks };
+        let late = LateLocks { init: &init, locks: &self.late_locks, meanwhile: &self.locks_meanwhile };
         let clock = BusyClock { clock: FakeClock::default(), init: &init, sim: self };
         let mounts = self.mounts();
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &late };
@@ -401,10 +404,12 @@ impl Sim {
     }
 }
 
-/// A logind on which someone is quicker than we: the locks are there once it has refused.
+/// A logind on which someone is quicker than we: the locks are there once it has refused, or once it was asked for a
+/// scheduled shutdown.
 struct LateLocks<'a> {
     init: &'a FakeInit,
     locks: &'a RefCell<Vec<Inhibitor>>,
+    meanwhile: &'a RefCell<Vec<Inhibitor>>,
 }
 
 impl Init for LateLocks<'_> {
@@ -425,7 +430,9 @@ impl Init for LateLocks<'_> {
     }
 
     fn scheduled_shutdown(&self) -> Result<Option<String>, InitError> {
-        self.init.scheduled_shutdown()
+        let answer = self.init.scheduled_shutdown();
+        self.init.inhibitors.borrow_mut().append(&mut self.meanwhile.borrow_mut());
+        answer
     }
 
     fn reboot(&self) -> Result<(), InitError> {
