@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the run ends where it can be left, says so, and the next one goes on.
+//! SIGINT, SIGTERM and SIGHUP: the run ends where it can be left, says so, and the next one goes on.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 mod sim;
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
@@ -99,6 +100,7 @@ fn a_signal_ends_the_wait_for_a_lock() {
 /// A real one, to this process: it does not end it, and the tool that runs goes with everything it has started.
 #[test]
 fn a_real_signal_kills_the_tool_and_not_us() {
+    let _alone = alone();
     let interrupt = Interrupt::default();
     interrupt.listen().unwrap();
     let tree = tempfile::tempdir().unwrap();
@@ -116,6 +118,43 @@ fn a_real_signal_kills_the_tool_and_not_us() {
     assert!(matches!(error, RunError::Interrupted { .. }) && interrupt.came(), "{error}");
     let pid = std::fs::read_to_string(pid).unwrap();
     wait_until(|| is_gone(pid.trim()));
+}
+
+/// The last one comes when the connection is lost from which the program was started.
+#[test]
+fn each_of_them_is_heard() {
+    let _alone = alone();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let interrupt = Interrupt::default();
+        interrupt.listen().unwrap();
+        raise(signal).unwrap();
+        assert!(interrupt.came(), "{signal}");
+    }
+}
+
+/// In a process of its own, which is started as `nohup` would.
+#[test]
+fn what_is_ignored_from_the_start_stays_so() {
+    const INSIDE: &str = "C2M_TEST_IGNORES_SIGHUP";
+    if std::env::var_os(INSIDE).is_some() {
+        let interrupt = Interrupt::default();
+        interrupt.listen().unwrap();
+        raise(Signal::SIGHUP).unwrap();
+        return assert!(!interrupt.came());
+    }
+    let script = "trap '' HUP; exec \"$0\" --exact what_is_ignored_from_the_start_stays_so";
+    #[expect(clippy::disallowed_methods, reason = "this test, once more")]
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.args(["-c", script]).arg(std::env::current_exe().unwrap()).env(INSIDE, "1").output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// A signal is heard by every listener of the process.
+fn alone() -> MutexGuard<'static, ()> {
+    static SIGNALS: Mutex<()> = Mutex::new(());
+    SIGNALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_gone(pid: &str) -> bool {

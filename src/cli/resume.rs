@@ -91,7 +91,7 @@ impl<'a> Going<'a> {
     pub(super) fn run(&self, mut journal: Journal) -> Result<Exit> {
         let effects = Effects { host: self.host, store: self.store, systemd: &self.systemd };
         let patience = Cell::new(self.reboot_wait);
-        self.interrupt.listen().context("listen for SIGINT and SIGTERM")?;
+        self.interrupt.listen().context("listen for SIGINT, SIGTERM and SIGHUP")?;
         let stop_asked = || self.interrupt.came();
         let drive =
             Drive { effects, patience, at_boot: self.at_boot, stop_asked: &stop_asked, tell: &tell_phase };

@@ -92,7 +92,7 @@ impl Ending {
     /// A signal ended the run where it could be left.
     #[must_use]
     pub fn by_signal() -> Self {
-        Self::TryLater("a signal asked the last run to end, and it did so between two steps".to_owned())
+        Self::TryLater("a signal asked the last run to end, and it did so where it could be left".to_owned())
     }
 }
 
