@@ -64,6 +64,32 @@ fn a_loader_that_this_version_does_not_know() {
 }
 
 #[test]
+fn a_number_that_is_none_is_told_what_it_should_be() {
+    for version in ["abc", "256~rc1", "252.6-1", "-1"] {
+        let option = format!("--systemd={version}");
+        program(&["detect", "--line", "quiet", &option])
+            .assert()
+            .code(2)
+            .stderr(contains("a whole number, such as 252").and(contains(version)));
+    }
+    for verb in ["migrate", "resume", "rollback"] {
+        for wait in ["5m", "3601", "-1"] {
+            program(&[verb, &format!("--reboot-wait={wait}")])
+                .assert()
+                .code(2)
+                .stderr(contains("a whole number of seconds, 3600 at most").and(contains(wait)));
+        }
+    }
+}
+
+#[test]
+fn what_is_typed_does_not_reach_the_terminal_as_it_is() {
+    let output = program(&["check", "--root", "/no\u{1b}[31msuch"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("/no\\u{1b}[31msuch") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
 fn verbs_about_the_running_host_take_no_root() {
     for verb in ["migrate", "resume", "rollback", "verify"] {
         program(&[verb, "--root", "/mnt"])

@@ -1,6 +1,7 @@
 //! Arguments that several verbs share.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::builder::PossibleValuesParser;
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::session::Session;
 use crate::boot::hierarchy::Hierarchy;
 use crate::checks::KNOWN_LOADERS;
+use crate::config::LONGEST_REBOOT_WAIT;
 use crate::facts::Scan;
 use crate::report::known_id;
 
@@ -82,6 +84,25 @@ pub(super) struct Choices {
 
 fn id(word: &str) -> Result<String, String> {
     known_id(word).map(|()| word.to_owned())
+}
+
+/// How long to wait for a lock on shutdown to go away.
+///
+/// # Errors
+/// What it should be.
+pub(super) fn wait(word: &str) -> Result<Duration, String> {
+    let seconds = word.parse().ok().map(Duration::from_secs);
+    seconds.filter(|wait| *wait <= LONGEST_REBOOT_WAIT).ok_or_else(|| {
+        format!("expected a whole number of seconds, {} at most", LONGEST_REBOOT_WAIT.as_secs())
+    })
+}
+
+/// systemd's version, without what packages add to it.
+///
+/// # Errors
+/// What it should be.
+pub(super) fn version(word: &str) -> Result<u32, &'static str> {
+    word.parse().map_err(|_| "expected a whole number, such as 252")
 }
 
 /// Of verbs that cannot look at a tree: `--root` is answered with the reason, rather than called unknown.

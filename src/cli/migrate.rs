@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::args::{Choices, NoTree};
+use super::args::{Choices, NoTree, wait};
 use super::check::verdict;
 use super::output::{print, tell};
 use super::resume::Going;
@@ -39,15 +39,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PHASE", value_parser = stops())]
     until: Option<PhaseName>,
     /// Wait this long for a lock on shutdown to go away (at most an hour)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
-    reboot_wait: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
+    reboot_wait: Option<Duration>,
 }
 
 pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> {
     require_root("migrate")?;
     let session = Session::new(None)?;
     let settings = session.settings(config, &arguments.choices)?;
-    let wait = arguments.reboot_wait.map_or(settings.reboot_wait, seconds);
+    let wait = arguments.reboot_wait.unwrap_or(settings.reboot_wait);
     // Looked at without the lock: a host that cannot be migrated is not touched, not even by a lock file.
     if let Some(journal) = unfinished(&session)? {
         tell(&format!("A migration is under way (phase {}); it will be continued.", journal.state.name()));
@@ -116,10 +116,6 @@ fn go_on(arguments: &Arguments, session: &Session, settings: &Settings, wait: Du
 
 fn unfinished(session: &Session) -> Result<Option<Journal>> {
     Ok(Store::new(session.host().fs).load()?.filter(|journal| !journal.state.is_final()))
-}
-
-pub(super) fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 /// Asks on a terminal. Without one and without `--yes` nothing is done: that is wrong usage. A no is no success.

@@ -45,7 +45,7 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// Writes a line to standard error: progress, questions.
 pub(super) fn tell(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
 }
 
 /// Writes an error as one chain, once.

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::args::{Choices, NoTree};
-use super::migrate::seconds;
+use super::args::{Choices, NoTree, wait};
 use super::output::{print, tell};
 use super::session::{Session, require_root};
 use super::{Exit, text};
@@ -32,15 +31,15 @@ pub(super) struct Arguments {
     #[arg(long, hide = true)]
     at_boot: bool,
     /// Wait this long for a lock on shutdown to go away (at most an hour)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
-    reboot_wait: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
+    reboot_wait: Option<Duration>,
 }
 
 pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> {
     require_root("resume")?;
     let session = Session::new(None)?;
     let settings = session.settings(config, &Choices::default())?;
-    let wait = arguments.reboot_wait.map_or(settings.reboot_wait, seconds);
+    let wait = arguments.reboot_wait.unwrap_or(settings.reboot_wait);
     // Looked at without the lock: a host without a migration is not touched, not even by a lock file.
     if Store::new(session.host().fs).load()?.is_none() {
         print("nothing to resume: there is no migration on this host\n")?;

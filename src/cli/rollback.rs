@@ -1,12 +1,13 @@
 //! `rollback`: every file as it was, and the hierarchy with it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 
-use super::args::{Choices, NoTree};
-use super::migrate::{agreed, seconds};
+use super::args::{Choices, NoTree, wait};
+use super::migrate::agreed;
 use super::output::{print, tell};
 use super::resume::Going;
 use super::session::{Session, require_root};
@@ -27,8 +28,8 @@ pub(super) struct Arguments {
     #[arg(long)]
     no_reboot: bool,
     /// Wait this long for a lock on shutdown to go away (at most an hour)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=crate::config::LONGEST_REBOOT_WAIT.as_secs()))]
-    reboot_wait: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
+    reboot_wait: Option<Duration>,
 }
 
 pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> {
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
         print("nothing to roll back: there is no migration on this host\n")?;
         return Ok(Exit::Done);
     }
-    let wait = arguments.reboot_wait.map_or(settings.reboot_wait, seconds);
+    let wait = arguments.reboot_wait.unwrap_or(settings.reboot_wait);
     let going = Going::prepare(&session, "rollback", wait)?;
     let mut journal = going.journal()?;
     if let Phase::RolledBack { why } = &journal.state {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Exit;
-use super::args::HierarchyWord;
+use super::args::{HierarchyWord, version};
 use super::output::{print, print_json};
 use super::session::tree;
 use crate::boot::hierarchy::Hierarchy;
@@ -33,7 +33,7 @@ pub(super) struct Detect {
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     line: Option<String>,
     /// systemd's version, for --line [default: that of this host, else 252]
-    #[arg(long, value_name = "N", requires = "line")]
+    #[arg(long, value_name = "N", requires = "line", value_parser = version)]
     systemd: Option<u32>,
     /// systemd's built-in default, for --line [default: that of this host, or of the version given]
     #[arg(long, requires = "line")]
