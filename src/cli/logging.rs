@@ -21,8 +21,8 @@ impl Log for StandardError {
     fn flush(&self) {}
 }
 
-/// Starts logging. Warnings are always shown, `-v` adds what was read and which programs are run, `-vv` everything. Other crates are heard
-/// from only when they warn.
+/// Starts logging. Warnings are always shown, `-v` adds what was read and which programs are run, `-vv` everything.
+/// Other crates are heard from only when they warn.
 pub fn log_to(verbose: u8) {
     let level = match verbose {
         0 => LevelFilter::Warn,
