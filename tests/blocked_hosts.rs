@@ -69,6 +69,8 @@ fn nothing_goes_on_among_other_mounts_than_those_of_the_host() {
         let error = sim.run(verb, &Fuse::counting()).unwrap_err().to_string();
         assert!(error.contains("/boot/grub/grub.cfg here is not that of the host"), "{verb:?}: {error}");
     }
+    let before_the_question = sim.hindrance().unwrap_err().to_string();
+    assert!(before_the_question.contains("is not that of the host"), "{before_the_question}");
     assert_eq!((sim.boot_files(), sim.text(JOURNAL)), before);
 }
 

@@ -121,8 +121,9 @@ pub fn take_up(host: Host<'_>, journal: &mut Journal, options: Options) -> Resul
 /// What forbids a way back from here, found before a word of it is written: then the state stays what it is.
 ///
 /// # Errors
-/// If the host cannot be looked at.
+/// From another mount namespace, or if the host cannot be looked at.
 pub fn hindrance(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> Result<Option<Ending>> {
+    among_files_of_host(host, journal)?;
     let state = Phase::RollingBack { why: String::new() };
     let seen = observe(host, systemd, &Journal { state, ..journal.clone() })?;
     if let Err(found) = seen.storage {

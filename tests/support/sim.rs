@@ -355,13 +355,13 @@ impl Sim {
     }
 
     /// What `rollback` says before it writes anything.
-    pub(crate) fn hindrance(&self) -> Option<Ending> {
+    pub(crate) fn hindrance(&self) -> Result<Option<Ending>> {
         let plain = RootedFs::new(self.root.path());
         let fs = FaultyFs::new(&plain, Fuse::counting()).with_space(self.space.get());
         let (runner, init) = (self.tools(), self.init(Fuse::counting()));
         let (clock, mounts) = (FakeClock::default(), self.mounts());
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
-        hindrance(host, &systemd::scan(&fs), &self.journal()).unwrap()
+        hindrance(host, &systemd::scan(&fs), &self.journal())
     }
 
     pub(crate) fn journal(&self) -> Journal {
