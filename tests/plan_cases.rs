@@ -103,7 +103,9 @@ fn variables(text: &str) -> Variables {
 
 /// The words of a value, without those that are meant to change.
 fn other_words(value: &str) -> Vec<String> {
-    let kargs = Kargs::parse(value);
+    // Two lines that GRUB joins.
+    let joined = value.replace("\\\n", "");
+    let kargs = Kargs::parse(&joined);
     kargs.iter().filter(|arg| !is_v1_pin(arg) && !asks_for_v2(arg)).map(|arg| arg.raw.to_owned()).collect()
 }
 

@@ -27,6 +27,11 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
+/// A backslash at the end of a line, which in single quotes of the shell stays in the value: GRUB takes both away.
+fn joins_lines(value: &[u8], at: usize) -> bool {
+    value.get(at..).is_some_and(|rest| rest.starts_with(b"\\\n"))
+}
+
 /// Cuts a value into words. A quote that is never closed reaches to the end.
 pub(super) fn words(value: &[u8]) -> Vec<ArgumentWord> {
     let mut found = Vec::new();
@@ -34,6 +39,7 @@ pub(super) fn words(value: &[u8]) -> Vec<ArgumentWord> {
     while at < value.len() {
         match value.get(at) {
             Some(byte) if is_blank(*byte) => at += 1,
+            Some(_) if joins_lines(value, at) => at += 2,
             Some(_) | None => {
                 let word = one_word(value, at);
                 at = word.range.end;
@@ -53,6 +59,7 @@ fn one_word(value: &[u8], start: usize) -> ArgumentWord {
             (None, byte) if is_blank(byte) => break,
             (None, b'"' | b'\'') => quote = Some(byte),
             (Some(open), byte) if open == byte => quote = None,
+            (None | Some(b'"'), b'\\') if joins_lines(value, at) => at += 1,
             (None | Some(b'"'), b'\\') if at + 1 < value.len() => {
                 at += 1;
                 bare.push(at);
@@ -122,6 +129,11 @@ mod tests {
             assert_eq!(meanings(&one_word), [Meaning::Foreign], "{one_word}");
         }
         assert_eq!(meanings("systemd.unified_cgroup\\_hierarchy=0"), [Meaning::UnifiedFalse]);
+        for lines in
+            [format!("a \\\n{pin}"), format!("a\n\\\n{pin} \\\n"), format!("a {}", pin.replace(".", ".\\\n"))]
+        {
+            assert_eq!(meanings(&lines), [Meaning::Foreign, Meaning::UnifiedFalse], "{lines}");
+        }
         assert_eq!(words(b"\xff systemd.unified_cgroup_hierarchy=0").len(), 2);
     }
 }

@@ -60,7 +60,8 @@ impl Patch {
         for live in [before, after].into_iter().flatten() {
             let Some(origin) = live.origin.as_ref() else { continue };
             let beside = origin.span.end == span.start || origin.span.start == span.end;
-            if words::is_blank(live.byte)
+            // A line's end behind a backslash is no blank to GRUB: the backslash would escape what comes next instead.
+            if matches!(live.byte, b' ' | b'\t')
                 && beside
                 && Some(origin.assignment) == assignment
                 && self.keeps(live)
