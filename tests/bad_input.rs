@@ -51,6 +51,28 @@ fn plan_of(settings: &str) -> (i32, String) {
     over(tree.path(), &["plan", "--assume-hierarchy", "hybrid", "--assume-loader", "grub"])
 }
 
+/// The words are there, and neither GRUB nor systemd would see them: that is known before anything is written.
+#[test]
+fn a_change_that_would_not_lead_to_v2_is_refused_beforehand() {
+    let pin = "systemd.unified_cgroup_hierarchy=0";
+    for (settings, words) in [
+        // GRUB ends a command where a line ends.
+        (format!("GRUB_CMDLINE_LINUX=\"quiet\n{pin}\nsplash\"\n"), "would hand over `quiet`"),
+        // A quote that is never closed.
+        (
+            format!("GRUB_CMDLINE_LINUX=\"it's quiet\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"{pin}\"\n"),
+            "could not read",
+        ),
+        (
+            format!("GRUB_CMDLINE_LINUX=\"it\\\\'s\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"{pin}\"\n"),
+            "would hand over",
+        ),
+    ] {
+        let (code, said) = plan_of(&settings);
+        assert!(code == 3 && said.contains("[grub-settings-not-editable]") && said.contains(words), "{said}");
+    }
+}
+
 #[test]
 fn a_torn_journal_is_refused_and_kept() {
     let (code, said, kept) = status_of("{\"schema\": 1, \"txn\": \"2026");

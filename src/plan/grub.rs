@@ -45,6 +45,7 @@ pub(super) fn change(facts: &Facts) -> Result<Change, Box<Finding>> {
     let found = unify(&defaults, mode).map_err(|error| blocker("grub-settings-not-editable", &error))?;
     let foreign = entry::foreign_pins(facts, known(&defaults).as_deref());
     let effective = effective(facts, &defaults, &found.edits, !foreign.is_empty());
+    leads_to_v2(facts, &effective)?;
     let mut findings: Vec<Finding> = found.notices.into_iter().map(notice).collect();
     findings.extend(entry::xen_pins(&defaults));
     // The check of the loader has told them then, and whoever accepted that has accepted this.
@@ -92,6 +93,31 @@ fn effective(facts: &Facts, defaults: &Defaults, edits: &[FileEdit], is_foreign:
     let after = old.zip(new).filter(|_| !is_foreign);
     let after = after.and_then(|(old, new)| entry::after(before, &old, &new));
     Effective { before: Some(before.to_owned()), after }
+}
+
+/// What is known of the line after the change is read once more as GRUB and systemd will: a quote or a line's end
+/// somewhere before them can keep the words from being words. Of a copied entry the loader's check tells.
+fn leads_to_v2(facts: &Facts, effective: &Effective) -> Result<(), Box<Finding>> {
+    let Some(after) = effective.after.as_deref().filter(|_| facts.grub.copied_from.is_none()) else {
+        return Ok(());
+    };
+    let line = match facts.grub.next_arguments() {
+        Some(_) => Some(after.to_owned()),
+        None => entry::as_handed_over(after),
+    };
+    let Some(line) = line else {
+        return Err(blocker(
+            "grub-settings-not-editable",
+            &format!("GRUB could not read the line `{after}`"),
+        ));
+    };
+    let decision = facts.systemd.decide(&line);
+    if decision.hierarchy == Hierarchy::Unified {
+        return Ok(());
+    }
+    let (hierarchy, reason) = (decision.hierarchy, decision.reason);
+    let found = format!("after the change GRUB would hand over `{line}`, which is {hierarchy}: {reason}");
+    Err(blocker("grub-settings-not-editable", &found))
 }
 
 /// The arguments of the settings. A pin in computed ones explains nothing beforehand: then `=1` is written out as

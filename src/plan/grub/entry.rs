@@ -46,7 +46,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// What GRUB makes of arguments that stand in its menu.
-fn as_handed_over(arguments: &str) -> Option<String> {
+pub(super) fn as_handed_over(arguments: &str) -> Option<String> {
     let menu = Menu::parse(&format!("menuentry A {{\nlinux /k {arguments}\n}}\n")).ok()?;
     Some(menu.all_linux_entries().first()?.lines.first()?.arguments.clone())
 }
