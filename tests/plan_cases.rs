@@ -56,7 +56,7 @@ fn plan(case: &Path, hierarchy: Hierarchy) -> (i32, Value) {
 /// A copy of the case with the planned files in place.
 fn applied(case: &Path, plan: &Value) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
-    let copied = Command::new("cp").arg("-a").arg(case.join("etc")).arg(copy.path()).status().unwrap();
+    let copied = Command::new("cp").arg("-a").arg(case.join(".")).arg(copy.path()).status().unwrap();
     assert!(copied.success());
     for file in plan["files"].as_array().unwrap() {
         let path = copy.path().join(file["path"].as_str().unwrap().trim_start_matches('/'));
@@ -136,6 +136,10 @@ fn judge(case: &Path, hierarchy: Hierarchy) {
         if !blocked && hierarchy != Hierarchy::Unified {
             leads_to_v2(&new, &format!("{} under {shell}", case.display()));
         }
+    }
+    if !blocked {
+        let (_, again) = self::plan(after.path(), hierarchy);
+        assert_eq!(again["files"], serde_json::json!([]), "{}: a second plan changes files", case.display());
     }
 }
 

@@ -64,12 +64,14 @@ pub(super) fn change(facts: &Facts) -> Result<Change, Box<Finding>> {
 }
 
 /// The built-in default that the edit may rely on. A host on v1 without any pin, in its files or in the line it was
-/// booted with, has proven that its own is not unified, whatever is known of its systemd.
+/// booted with, has proven that its own is not unified, whatever is known of its systemd. A tree has proven nothing: its
+/// pin may have been taken out a moment ago, and a second plan over it changes nothing.
 fn mode(facts: &Facts, defaults: &Defaults) -> DefaultMode {
     let running = facts.kernel.command_line.as_deref().filter(|_| facts.scan.running);
     let lines = [facts.grub.next_arguments(), running];
-    let explained =
-        known(defaults).is_some_and(|line| has_pin(&line)) || lines.into_iter().flatten().any(has_pin);
+    let explained = !facts.scan.running
+        || known(defaults).is_some_and(|line| has_pin(&line))
+        || lines.into_iter().flatten().any(has_pin);
     match facts.systemd.default_hierarchy {
         Hierarchy::Unified if explained => DefaultMode::Unified,
         Hierarchy::Unified | Hierarchy::Legacy | Hierarchy::Hybrid => DefaultMode::NotUnified,
