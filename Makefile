@@ -1,7 +1,7 @@
 # `make` alone names the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test lint vm-list vm-test
+.PHONY: help setup build install demo test test-kubernetes lint vm-list vm-test
 
 # A cargo that `make setup` has just installed is not on the PATH of this shell yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -9,7 +9,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 VM_TESTS := cargo run --quiet --package vm-tests --
 
 help: ## Name the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: ## Install what building and testing need (asks first; YES=1 does not ask)
 	@./scripts/setup
@@ -35,8 +35,11 @@ install: ## Install program and unit (as root, after `make build`); DESTDIR= and
 demo: setup-vm ## Watch a virtual machine being migrated from cgroup v1 to v2
 	@$(VM_TESTS) demo
 
-test: setup-tests ## Run every test that needs no virtual machine
+test: setup-tests ## Run every test that needs no virtual machine and no Kubernetes
 	cargo test --workspace
+
+test-kubernetes: setup-kubernetes ## Run the tests that need a real API server (builds it once: minutes)
+	@programs=$$(./scripts/kube-binaries) && KUBE_BIN_DIR=$$programs cargo test --package kube-tests
 
 lint: setup-build ## Check formatting and lints
 	cargo fmt --all --check
