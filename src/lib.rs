@@ -9,6 +9,7 @@
 //! | [`verify`] | what runs: proofs about the running node, and the answer of `detect` |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
+//! | [`node`] | the Kubernetes API: cordon, drain, uncordon, lock; the seam to the API server |
 //! | [`config`] | fragments → merged → validated settings |
 //! | [`boot`] | boot configuration as text: kernel arguments, what systemd makes of them, GRUB |
 //! | [`report`] | findings |
@@ -30,6 +31,7 @@ pub mod config;
 pub mod facts;
 pub mod host;
 pub mod migration;
+pub mod node;
 pub mod plan;
 pub mod report;
 pub mod verify;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// From the top. Modules of one floor do not know each other.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 9] = [
     &["main"],
     &["cli"],
     &["migration"],
@@ -12,6 +12,7 @@ const FLOORS: [&[&str]; 8] = [
     &["checks"],
     &["facts"],
     &["config"],
+    &["node"],
     &["boot", "report", "host"],
 ];
 

@@ -9,14 +9,7 @@ use crate::host::{Fs, FsError, Host};
 /// Its name.
 pub const NAME: &str = "cgroup2-migrate-resume.service";
 
-/// Directories of unit files; earlier ones win.
-pub const UNIT_DIRECTORIES: [&str; 5] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-];
+pub use crate::host::UNIT_DIRECTORIES;
 
 /// What is there of the unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

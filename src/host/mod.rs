@@ -36,6 +36,15 @@ pub const STATE_DIRECTORY: &str = "/var/lib/cgroup2-migrate";
 /// The unit that every reboot goes through.
 pub const REBOOT_TARGET: &str = "reboot.target";
 
+/// Directories of unit files; earlier ones win.
+pub const UNIT_DIRECTORIES: [&str; 5] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
+
 /// The seams bundled, as the orchestrator and the scanners take them.
 #[derive(Clone, Copy)]
 pub struct Host<'a> {
@@ -216,7 +225,19 @@ pub trait Runner {
     ///
     /// # Errors
     /// [`RunError`]; a non-zero exit code is no error here.
-    fn run(&self, invocation: &Invocation) -> Result<Finished, RunError>;
+    fn run(&self, invocation: &Invocation) -> Result<Finished, RunError> {
+        self.run_with(invocation, &[])
+    }
+    /// The same with further variables in its environment, for a program that hands out secrets: its arguments are not
+    /// logged.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    fn run_with(
+        &self,
+        invocation: &Invocation,
+        environment: &[(String, String)],
+    ) -> Result<Finished, RunError>;
 }
 
 /// Time.

@@ -66,16 +66,21 @@ impl Runner for SystemRunner {
         candidates.into_iter().find(|path| is_program(path))
     }
 
-    fn run(&self, invocation: &Invocation) -> Result<Finished, RunError> {
+    fn run_with(
+        &self,
+        invocation: &Invocation,
+        environment: &[(String, String)],
+    ) -> Result<Finished, RunError> {
         let argv = invocation.argv.join(" ");
         if self.changes_refused && invocation.changes_host {
             return Err(RunError::TestHost { argv });
         }
-        log::info!("run: {argv}");
-        let mut running = self.start(invocation)?;
+        let shown = shown(invocation, environment);
+        log::info!("run: {shown}");
+        let mut running = self.start(invocation, environment)?;
         let ended = running.wait(invocation.time_limit, || self.interrupt.came()).map_err(io_error(&argv))?;
         if let Some(status) = ended {
-            log::info!("run: {argv}: ended with {status}");
+            log::info!("run: {shown}: ended with {status}");
             return Ok(running.finished(status));
         }
         running.kill();
@@ -88,7 +93,7 @@ impl Runner for SystemRunner {
 
 impl SystemRunner {
     #[expect(clippy::disallowed_methods, reason = "this is the seam that everything else goes through")]
-    fn start(&self, invocation: &Invocation) -> Result<Running, RunError> {
+    fn start(&self, invocation: &Invocation, environment: &[(String, String)]) -> Result<Running, RunError> {
         let argv = invocation.argv.join(" ");
         let (program, arguments) = invocation.argv.split_first().ok_or_else(|| {
             io_error("")(io::Error::new(io::ErrorKind::InvalidInput, "an empty command line"))
@@ -98,6 +103,7 @@ impl SystemRunner {
             .args(arguments)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| is_passed_on(name)))
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .env("PATH", FULL_PATH)
             // Ours may be on a file system that is about to be unmounted.
             .current_dir("/")
@@ -107,6 +113,15 @@ impl SystemRunner {
             .process_group(0)
             .spawn();
         Ok(Running::new(child.map_err(io_error(&argv))?))
+    }
+}
+
+/// A program with an environment of its own deals in secrets, and its arguments may hold one.
+fn shown(invocation: &Invocation, environment: &[(String, String)]) -> String {
+    if environment.is_empty() {
+        invocation.argv.join(" ")
+    } else {
+        invocation.argv.first().cloned().unwrap_or_default()
     }
 }
 

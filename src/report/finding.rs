@@ -40,6 +40,9 @@ pub struct Finding {
     /// Files it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// Pods it is about, `namespace/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<String>,
     /// True for a blocker that `--accept ID` passes: going on is possible, and a person may know better.
     #[serde(default)]
     pub acceptable: bool,
@@ -58,6 +61,7 @@ impl Finding {
             title: title.into(),
             detail: detail.into(),
             files: Vec::new(),
+            pods: Vec::new(),
             acceptable: false,
             remedy: None,
         }
@@ -87,6 +91,13 @@ impl Finding {
     #[must_use]
     pub fn about(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
+        self
+    }
+
+    /// Adds a pod it is about.
+    #[must_use]
+    pub fn about_pod(mut self, pod: &str) -> Self {
+        self.pods.push(pod.to_owned());
         self
     }
 

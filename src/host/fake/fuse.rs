@@ -72,7 +72,10 @@ impl Fuse {
     }
 
     /// Something that changes nothing: it only needs power.
-    pub(super) fn observe<T, E>(
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn observe<T, E>(
         &self,
         act: impl FnOnce() -> Result<T, E>,
         wrap: impl FnOnce(io::Error) -> E,
@@ -84,7 +87,10 @@ impl Fuse {
     }
 
     /// Something that changes the machine.
-    pub(super) fn effect<T, E>(
+    ///
+    /// # Errors
+    /// What the fault is, or that of the act.
+    pub fn effect<T, E>(
         &self,
         what: impl fmt::Display,
         act: impl FnOnce() -> Result<T, E>,

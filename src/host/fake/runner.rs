@@ -14,6 +14,7 @@ type Script<'a> = Box<dyn Fn(&Invocation) -> Result<Finished, RunError> + 'a>;
 pub struct FakeRunner<'a> {
     programs: BTreeMap<String, Script<'a>>,
     calls: RefCell<Vec<Invocation>>,
+    environments: RefCell<Vec<Vec<(String, String)>>>,
     fuse: Fuse,
 }
 
@@ -57,6 +58,12 @@ impl<'a> FakeRunner<'a> {
         })
     }
 
+    /// The variables that each run was given, in order.
+    #[must_use]
+    pub fn environments(&self) -> Vec<Vec<(String, String)>> {
+        self.environments.borrow().clone()
+    }
+
     /// All that was asked for, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Invocation> {
@@ -70,7 +77,12 @@ impl Runner for FakeRunner<'_> {
         found.then(|| Path::new("/usr/sbin").join(program))
     }
 
-    fn run(&self, invocation: &Invocation) -> Result<Finished, RunError> {
+    fn run_with(
+        &self,
+        invocation: &Invocation,
+        environment: &[(String, String)],
+    ) -> Result<Finished, RunError> {
+        self.environments.borrow_mut().push(environment.to_vec());
         self.calls.borrow_mut().push(invocation.clone());
         let program = invocation.argv.first().cloned().unwrap_or_default();
         let argv = invocation.argv.join(" ");
