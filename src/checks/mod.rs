@@ -4,6 +4,7 @@
 
 mod boot_entry;
 mod container;
+mod drain;
 mod firmware;
 mod hierarchy;
 mod kernel;
@@ -17,6 +18,7 @@ mod storage;
 mod systemd;
 
 pub use container::refusal;
+pub use drain::of_node;
 pub use hierarchy::missing_controllers_text;
 pub use loader::KNOWN_LOADERS;
 pub use storage::to_put_back;
@@ -44,6 +46,7 @@ pub const ALL: &[Check] = &[
     reboot::check,
     resume_unit::check,
     kubelet::check,
+    drain::check,
 ];
 
 /// The rules for a host that runs v2 already: nothing is changed there, so what would stand in the way of a change

@@ -4,15 +4,18 @@
 //! a later directory hides the same name in an earlier one, and a later name wins over an earlier one. Unknown
 //! keys are refused, and every error names the file.
 
+mod drain;
 mod parse;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use drain::DrainSettings;
 use serde::Deserialize;
 
 use crate::host::{Fs, FsError};
+use crate::node::client::Credentials;
 use crate::report::known_id;
 
 /// Directories of fragments; later ones win.
@@ -32,6 +35,10 @@ struct Fragment {
     #[serde(default)]
     reboot: RebootFragment,
     accept: Option<Vec<String>>,
+    #[serde(default)]
+    node: drain::NodeFragment,
+    #[serde(default)]
+    drain: drain::DrainFragment,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -49,11 +56,21 @@ pub struct Settings {
     pub accept: Vec<String>,
     /// The node needs no drain, or someone else drained it.
     pub no_drain: bool,
+    /// Who asks the API server.
+    pub credentials: Credentials,
+    /// How a node is drained.
+    pub drain: DrainSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { reboot_wait: DEFAULT_REBOOT_WAIT, accept: Vec::new(), no_drain: false }
+        Self {
+            reboot_wait: DEFAULT_REBOOT_WAIT,
+            accept: Vec::new(),
+            no_drain: false,
+            credentials: Credentials::default(),
+            drain: DrainSettings::default(),
+        }
     }
 }
 
@@ -128,6 +145,8 @@ fn validated(fragment: &Fragment) -> Result<(), String> {
     if let Some(seconds) = fragment.reboot.wait_seconds.filter(|seconds| *seconds > longest) {
         return Err(format!("reboot.wait_seconds is {seconds}; it can be {longest} at most"));
     }
+    fragment.node.credentials()?;
+    fragment.drain.validated()?;
     let mut accepted = fragment.accept.iter().flatten();
     accepted.try_for_each(|id| known_id(id)).map_err(|why| format!("accept: {why}"))
 }
@@ -139,6 +158,10 @@ fn apply(settings: &mut Settings, fragment: Fragment) {
     if let Some(accept) = fragment.accept {
         settings.accept = accept;
     }
+    if let Ok(Some(credentials)) = fragment.node.credentials() {
+        settings.credentials = credentials;
+    }
+    fragment.drain.apply(&mut settings.drain);
 }
 
 #[cfg(test)]

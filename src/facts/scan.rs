@@ -17,6 +17,7 @@ use super::systemd::{self, SystemdFacts};
 use crate::boot::NextBoot;
 use crate::boot::hierarchy::Hierarchy;
 use crate::host::Host;
+use crate::node::preflight::Preflight;
 
 /// What to read.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,8 @@ pub struct Facts {
     pub resume_unit: Option<ResumeUnit>,
     /// What speaks for a node of a cluster, or why it is not known; `None` for a tree.
     pub kubelet: Option<Result<KubeletFacts, String>>,
+    /// What the API server says of this node and its pods, or why it says nothing; `None` if it was not asked.
+    pub node: Option<Result<Preflight, String>>,
     /// The EFI variable `SystemdOptions`, if systemd reads it, or why it is not known.
     pub efi_system_options: Result<Option<SystemOptions>, String>,
 }
@@ -99,6 +102,7 @@ fn read(host: Host<'_>, what: &Scan) -> Facts {
         reboot: what.running.then(|| reboot::scan(host)),
         resume_unit: what.running.then(|| resume_unit::scan(host)),
         kubelet: what.running.then(|| kubelet::scan(host.fs)),
+        node: None,
         efi_system_options: efi_system_options(host, &systemd, what.running),
         systemd,
         grub,
