@@ -10,8 +10,9 @@ use clap::{Args, ValueEnum};
 use super::session::Session;
 use crate::boot::hierarchy::Hierarchy;
 use crate::checks::KNOWN_LOADERS;
-use crate::config::LONGEST_REBOOT_WAIT;
+use crate::config::{LONGEST_REBOOT_WAIT, Settings};
 use crate::facts::Scan;
+use crate::node::drain::OnBlocked;
 use crate::report::known_id;
 
 /// A hierarchy, as said on the command line.
@@ -80,6 +81,8 @@ pub(super) struct Choices {
     /// The node needs no drain, or someone else drained it
     #[arg(long)]
     pub(super) no_drain: bool,
+    #[command(flatten)]
+    pub(super) draining: Draining,
 }
 
 fn id(word: &str) -> Result<String, String> {
@@ -103,6 +106,69 @@ pub(super) fn wait(word: &str) -> Result<Duration, String> {
 /// What it should be.
 pub(super) fn version(word: &str) -> Result<u32, &'static str> {
     word.parse().map_err(|_| "expected a whole number, such as 252")
+}
+
+/// How to drain, in the words of `kubectl drain` where it has them.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Draining {
+    /// Let data of emptyDir volumes go (as --accept pod-emptydir-data)
+    #[arg(long)]
+    delete_emptydir_data: bool,
+    /// Let pods go that nobody makes anew (as --accept pod-unmanaged)
+    #[arg(long)]
+    force: bool,
+    /// The longest the drain may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    drain_timeout: Option<u64>,
+    /// What to do about pods that do not go in that time
+    #[arg(long, value_name = "WHAT")]
+    on_blocked: Option<BlockedWord>,
+    /// With --on-blocked delete: yes, past their disruption budgets
+    #[arg(long, requires = "on_blocked")]
+    delete_past_budgets: bool,
+}
+
+/// `--on-blocked`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum BlockedWord {
+    /// End the drain; take our own cordon off again
+    Abort,
+    /// Go on for as long as it takes
+    Wait,
+    /// Delete them past their disruption budgets; takes --delete-past-budgets, too
+    Delete,
+}
+
+impl Draining {
+    /// Takes what was said into the settings.
+    ///
+    /// # Errors
+    /// If pods would be deleted past their budgets and that was said only once.
+    pub(super) fn apply(&self, settings: &mut Settings) -> Result<()> {
+        let said = [(self.delete_emptydir_data, "pod-emptydir-data"), (self.force, "pod-unmanaged")];
+        settings.accept.extend(said.into_iter().filter(|(said, _)| *said).map(|(_, id)| id.to_owned()));
+        if let Some(seconds) = self.drain_timeout {
+            settings.drain.time_limit = Duration::from_secs(seconds);
+        }
+        ensure!(
+            self.on_blocked != Some(BlockedWord::Delete) || self.delete_past_budgets,
+            "--on-blocked delete deletes pods past their disruption budgets; say --delete-past-budgets, too"
+        );
+        if let Some(word) = self.on_blocked {
+            settings.drain.on_blocked = word.into();
+        }
+        Ok(())
+    }
+}
+
+impl From<BlockedWord> for OnBlocked {
+    fn from(word: BlockedWord) -> Self {
+        match word {
+            BlockedWord::Abort => Self::Abort,
+            BlockedWord::Wait => Self::Wait,
+            BlockedWord::Delete => Self::Delete,
+        }
+    }
 }
 
 /// Of verbs that cannot look at a tree: `--root` is answered with the reason, rather than called unknown.

@@ -10,6 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::args::{Choices, NoTree, wait};
 use super::check::verdict;
+use super::kubernetes::add_node;
 use super::output::{print, tell};
 use super::resume::Going;
 use super::session::{Session, require_root};
@@ -17,7 +18,7 @@ use super::{Exit, text};
 use crate::config::Settings;
 use crate::facts::{self, Facts, Scan};
 use crate::migration::begin::{begin, take_up};
-use crate::migration::journal::{Journal, Options};
+use crate::migration::journal::{DrainOptions, Journal, Options};
 use crate::migration::phase::PhaseName;
 use crate::migration::store::Store;
 use crate::plan::{self, Plan};
@@ -63,7 +64,8 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
 }
 
 fn plan(session: &Session, settings: &Settings) -> (Facts, Plan) {
-    let facts = facts::scan(session.host(), &Scan::running());
+    let mut facts = facts::scan(session.host(), &Scan::running());
+    add_node(&mut facts, session, settings);
     let plan = plan::make(&facts, settings);
     (facts, plan)
 }
@@ -76,7 +78,7 @@ fn begin_as_shown(
     shown: &Plan,
     wait: Duration,
 ) -> Result<Exit> {
-    let going = Going::prepare(session, "migrate", wait)?;
+    let going = Going::prepare(session, settings, "migrate", wait)?;
     if unfinished(session)?.is_some() {
         tell("another run has begun a migration meanwhile; see `status`");
         return Ok(Exit::TryLater);
@@ -99,13 +101,17 @@ impl Arguments {
             until: self.until,
             accepted: settings.accept.clone(),
             no_drain: settings.no_drain,
+            drain: DrainOptions {
+                time_limit_seconds: settings.drain.time_limit.as_secs(),
+                on_blocked: settings.drain.on_blocked,
+            },
         }
     }
 }
 
 /// With the lock: goes on with the migration that is under way, as it is asked for now.
 fn go_on(arguments: &Arguments, session: &Session, settings: &Settings, wait: Duration) -> Result<Exit> {
-    let going = Going::prepare(session, "migrate", wait)?;
+    let going = Going::prepare(session, settings, "migrate", wait)?;
     let Some(mut journal) = unfinished(session)? else {
         tell("another run has just ended the migration; see `status`");
         return Ok(Exit::TryLater);

@@ -3,7 +3,9 @@
 mod args;
 mod check;
 mod detect;
+mod drain;
 mod exit;
+mod kubernetes;
 mod logging;
 mod migrate;
 mod output;
@@ -54,6 +56,10 @@ enum Verb {
     Resume(resume::Arguments),
     /// Prove cgroup v2 on the running host
     Verify(verify::Arguments),
+    /// Cordon this node and let its pods go, and nothing else
+    Drain(drain::Drain),
+    /// Take our own cordon off; somebody else's stays
+    Uncordon(drain::Uncordon),
     /// Put everything back as it was before the migration
     Rollback(rollback::Arguments),
 }
@@ -73,6 +79,8 @@ impl Cli {
             Verb::Status(arguments) => status::run(arguments),
             Verb::Resume(arguments) => resume::run(arguments, config),
             Verb::Verify(arguments) => verify::run(arguments),
+            Verb::Drain(arguments) => drain::run(arguments, config),
+            Verb::Uncordon(arguments) => drain::uncordon(arguments, config),
             Verb::Rollback(arguments) => rollback::run(arguments, config),
         }
     }

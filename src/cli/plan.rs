@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::args::Look;
 use super::check::verdict;
+use super::kubernetes::add_node;
 use super::output::{print, print_json};
 use super::{Exit, text};
 use crate::{facts, plan};
@@ -13,7 +14,9 @@ use crate::{facts, plan};
 pub(super) fn run(arguments: &Look, config: Option<&Path>) -> Result<Exit> {
     let (session, scan) = arguments.target.open()?;
     let settings = session.settings(config, &arguments.choices)?;
-    let plan = plan::make(&facts::scan(session.host(), &scan), &settings);
+    let mut facts = facts::scan(session.host(), &scan);
+    add_node(&mut facts, &session, &settings);
+    let plan = plan::make(&facts, &settings);
     if arguments.json {
         print_json(&plan)?;
     } else {

@@ -8,9 +8,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::args::{Choices, NoTree, wait};
+use super::kubernetes::Cluster;
 use super::output::{print, tell};
 use super::session::{Session, require_root};
 use super::{Exit, text};
+use crate::config::Settings;
 use crate::facts::systemd::{self, SystemdFacts};
 use crate::host::notify::Notifier;
 use crate::host::{Host, Interrupt, STATE_DIRECTORY};
@@ -45,7 +47,7 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
         print("nothing to resume: there is no migration on this host\n")?;
         return Ok(Exit::Done);
     }
-    let mut going = Going::prepare(&session, "resume", wait)?;
+    let mut going = Going::prepare(&session, &settings, "resume", wait)?;
     let mut journal = going.journal()?;
     if !arguments.at_boot {
         reopen(session.host(), &mut journal)?;
@@ -61,19 +63,26 @@ pub(super) struct Going<'a> {
     systemd: SystemdFacts,
     reboot_wait: Duration,
     interrupt: &'a Interrupt,
+    kubernetes: Cluster<'a>,
     at_boot: bool,
     _lock: Lock,
 }
 
 impl<'a> Going<'a> {
     /// Takes the lock; the journal is read after it.
-    pub(super) fn prepare(session: &'a Session, verb: &str, reboot_wait: Duration) -> Result<Self> {
+    pub(super) fn prepare(
+        session: &'a Session,
+        settings: &Settings,
+        verb: &str,
+        reboot_wait: Duration,
+    ) -> Result<Self> {
+        let kubernetes = Cluster::new(session, settings);
         let host = session.host();
         host.fs.create_directory(STATE_DIRECTORY.as_ref(), 0o700)?;
         let lock = Lock::take(host.fs, verb)?;
         let systemd = systemd::scan(host.fs);
         let (store, interrupt) = (Store::new(host.fs), session.interrupt());
-        Ok(Self { host, store, systemd, reboot_wait, interrupt, at_boot: false, _lock: lock })
+        Ok(Self { host, store, systemd, reboot_wait, interrupt, kubernetes, at_boot: false, _lock: lock })
     }
 
     /// The journal, read with the lock held.
@@ -92,8 +101,14 @@ impl<'a> Going<'a> {
         let patience = Cell::new(self.reboot_wait);
         self.interrupt.listen().context("listen for SIGINT, SIGTERM and SIGHUP")?;
         let stop_asked = || self.interrupt.came();
-        let drive =
-            Drive { effects, patience, at_boot: self.at_boot, stop_asked: &stop_asked, tell: &tell_phase };
+        let drive = Drive {
+            effects,
+            kubernetes: &self.kubernetes,
+            patience,
+            at_boot: self.at_boot,
+            stop_asked: &stop_asked,
+            tell: &tell_phase,
+        };
         let ending = drive.run(&mut journal)?;
         notify(&text::ending(&ending));
         // What was done is done, whether anybody can read of it or not.

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
         return Ok(Exit::Done);
     }
     let wait = arguments.reboot_wait.unwrap_or(settings.reboot_wait);
-    let going = Going::prepare(&session, "rollback", wait)?;
+    let going = Going::prepare(&session, &settings, "rollback", wait)?;
     let mut journal = going.journal()?;
     if let Phase::RolledBack { why } = &journal.state {
         print(&format!("this host is as it was already ({why})\n"))?;

@@ -75,6 +75,7 @@ impl Session {
         }
         settings.accept.extend(choices.accept.iter().cloned());
         settings.no_drain |= choices.no_drain;
+        choices.draining.apply(&mut settings)?;
         Ok(settings)
     }
 }

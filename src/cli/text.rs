@@ -39,6 +39,11 @@ fn possible(possible: Possible) -> &'static str {
 }
 
 /// What was found, and what that means.
+/// Findings alone.
+pub(super) fn listed(findings: &[Finding], accepted: &[String]) -> String {
+    findings.iter().map(|found| finding(found, accepted)).collect()
+}
+
 pub(super) fn findings(plan: &Plan, accepted: &[String]) -> String {
     let mut text = format!("Hierarchy: {}\n", plan.hierarchy);
     for found in &plan.findings {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use super::decide::Ending;
-use super::journal::{Before, Entry, Journal, Kind, Options, Purpose, SCHEMA, TouchedFile};
+use super::journal::{Before, Entry, Journal, Kind, NodePart, Options, Purpose, SCHEMA, TouchedFile};
 use super::observe::{content_hash, observe};
 use super::originals;
 use super::phase::{Phase, PhaseName};
@@ -24,6 +24,7 @@ pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Re
         txn: format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), boot_id.chars().take(8).collect::<String>()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         state: Phase::Planned,
+        node: node(facts, &options),
         options,
         before: before(facts, plan, &boot_id),
         files: touched_files(host, plan)?,
@@ -39,6 +40,19 @@ pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Re
     Store::new(host.fs).save(&journal)?;
     originals::forget_earlier(host.fs, &journal.txn);
     Ok(journal)
+}
+
+/// What the node is before the first patch. Where the API server was not asked, somebody else drains.
+fn node(facts: &Facts, options: &Options) -> Option<NodePart> {
+    let preflight = facts.node.as_ref()?.as_ref().ok().filter(|_| !options.no_drain)?;
+    Some(NodePart {
+        before: preflight.before.clone(),
+        cordon_begun: false,
+        cordoned: false,
+        drained: false,
+        released: false,
+        left_cordoned: None,
+    })
 }
 
 fn before(facts: &Facts, plan: &Plan, boot_id: &str) -> Before {

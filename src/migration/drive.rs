@@ -13,6 +13,7 @@ use super::leftovers;
 use super::observe::observe;
 use super::phase::{Phase, PhaseName};
 use super::reboot::{self, Requested};
+use super::service::{Kubernetes, Service, Went};
 use crate::verify::{self, Verdict};
 
 /// More steps than any migration has. A loop that gets here is a fault, and stops before it does harm.
@@ -26,6 +27,8 @@ const VERIFY_PAUSE: Duration = Duration::from_secs(2);
 pub struct Drive<'a> {
     /// Host, journal's place, systemd.
     pub effects: Effects<'a>,
+    /// The way to the API server, for a host that is a node.
+    pub kubernetes: &'a dyn Kubernetes,
     /// How long this run may still wait for a lock on shutdown to go away.
     pub patience: Cell<Duration>,
     /// Started by the unit: it concludes and goes back, but never begins the reboot into v2.
@@ -69,6 +72,19 @@ impl Drive<'_> {
             Step::RequestReboot(purpose) => return self.request_reboot(journal, purpose, boot_id),
             Step::Advance(phase) => return self.advance(journal, phase, boot_id),
             Step::Verify => return self.verify(journal, boot_id),
+            Step::Cordon => {
+                let went = self.service().cordon(journal)?;
+                return self.served(journal, went, boot_id);
+            }
+            Step::Drain => {
+                let went = self.service().drain(journal)?;
+                return self.served(journal, went, boot_id);
+            }
+            Step::Uncordon => {
+                let proven_boot = (journal.state == Phase::Verified).then_some(boot_id);
+                let went = self.service().uncordon(journal, proven_boot)?;
+                return self.served(journal, went, boot_id);
+            }
             Step::SaveOriginals => self.effects.save_originals(journal),
             Step::WriteFile(index) => self.effects.write_file(journal, index),
             Step::Generate(index) => self.effects.generate(journal, index),
@@ -84,6 +100,25 @@ impl Drive<'_> {
         }
         self.effects.store.save(journal)?;
         Ok(None)
+    }
+
+    fn service(&self) -> Service<'_> {
+        let Effects { host, store, .. } = self.effects;
+        Service { kubernetes: self.kubernetes, clock: host.clock, store, stop_asked: self.stop_asked }
+    }
+
+    /// What follows from a step at the API server. That nobody answers there is neither a success nor a failure.
+    fn served(&self, journal: &mut Journal, went: Went, boot_id: &str) -> Result<Option<Ending>> {
+        match went {
+            Went::Later(why) => Ok(Some(Ending::TryLater(why))),
+            Went::Interrupted => Ok(Some(Ending::by_signal())),
+            Went::Back(problem) => self.advance(journal, after_failure(journal, &problem), boot_id),
+            Went::On => {
+                journal.waiting = None;
+                self.effects.store.save(journal)?;
+                Ok(None)
+            }
+        }
     }
 
     fn advance(&self, journal: &mut Journal, phase: Phase, boot_id: &str) -> Result<Option<Ending>> {
@@ -142,7 +177,7 @@ impl Drive<'_> {
             }
         }
         if purpose == Purpose::Migrate
-            && let Some(refusal) = reboot::blocked(host, &journal.options)
+            && let Some(refusal) = reboot::blocked(host, journal)
         {
             return Ok(Some(refusal));
         }

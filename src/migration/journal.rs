@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::phase::{Phase, PhaseName};
 use crate::boot::hierarchy::Hierarchy;
 use crate::host::Attributes;
+use crate::node::cordon;
+use crate::node::drain::OnBlocked;
 
 /// Number of the journal's shape. Journals of other programs or later versions are refused, never guessed.
 pub const SCHEMA: u32 = 1;
@@ -29,6 +31,9 @@ pub struct Journal {
     pub before: Before,
     /// Every file that is touched, in the order in which they are written.
     pub files: Vec<TouchedFile>,
+    /// The node of the cluster that this host is; absent where it is none, or where somebody else drains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodePart>,
     /// True once content and attributes of all originals lie beside the journal.
     pub originals_saved: bool,
     /// Reboots asked for: at most one for each purpose.
@@ -52,6 +57,44 @@ pub struct Options {
     /// The node needs no drain, or someone else drained it.
     #[serde(default)]
     pub no_drain: bool,
+    /// How it is drained.
+    #[serde(default)]
+    pub drain: DrainOptions,
+}
+
+/// How a node is drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainOptions {
+    /// For the whole drain.
+    pub time_limit_seconds: u64,
+    /// What is done about pods that do not go in that time.
+    pub on_blocked: OnBlocked,
+}
+
+impl Default for DrainOptions {
+    fn default() -> Self {
+        Self { time_limit_seconds: 1800, on_blocked: OnBlocked::Abort }
+    }
+}
+
+/// What was done to the Node object, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodePart {
+    /// The Node object as it was.
+    pub before: cordon::Before,
+    /// True from right before our first patch on.
+    pub cordon_begun: bool,
+    /// True once it is cordoned.
+    pub cordoned: bool,
+    /// True once no pod is left that had to go.
+    pub drained: bool,
+    /// True once our cordon is off, or was found to be somebody else's.
+    pub released: bool,
+    /// Why the cordon was left on, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_cordoned: Option<String>,
 }
 
 /// The host before the first change.
@@ -193,6 +236,12 @@ impl Journal {
     #[must_use]
     pub fn reboot(&self, purpose: Purpose) -> Option<&RebootRequest> {
         self.reboots.iter().find(|request| request.purpose == purpose)
+    }
+
+    /// The node, if a cordon of ours may be on it.
+    #[must_use]
+    pub fn cordoned_node(&self) -> Option<&NodePart> {
+        self.node.as_ref().filter(|node| node.cordon_begun && !node.released)
     }
 
     /// Place of an original or a new content beside the journal.

@@ -1,7 +1,8 @@
 //! The only writer: carries a plan out, survives a crash between any two effects, and finds its way back.
 //!
 //! [`journal`] is what is remembered, [`observe`] what is seen, [`decide`] the pure choice of the next step
-//! from both, [`drive`] the loop that takes one step at a time, [`effects`] what each step does to the host.
+//! from both, [`drive`] the loop that takes one step at a time, [`effects`] what each step does to the host,
+//! [`service`] what it does to the Node object.
 
 pub mod begin;
 pub mod decide;
@@ -16,6 +17,7 @@ pub mod originals;
 pub mod phase;
 pub mod reboot;
 pub mod regenerate;
+pub mod service;
 pub mod status;
 pub mod store;
 

@@ -8,8 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Phase {
-    /// The plan is in the journal. Files are being saved, edited and generated; all of it can be repeated.
+    /// The plan is in the journal. On a host that is no node, files are being saved, edited and generated; all of it can
+    /// be repeated.
     Planned,
+    /// Nothing new is scheduled onto the node; pods are being evicted.
+    Cordoned,
+    /// No pod is left that had to go. Files are being saved, edited and generated.
+    Drained,
     /// Every file is as planned and the entry that will boot was read back.
     Staged,
     /// The reboot was asked for.
@@ -18,6 +23,8 @@ pub enum Phase {
     Booted,
     /// This boot runs cgroup v2 and passed the proofs.
     Verified,
+    /// The node is back in service.
+    Uncordoned,
     /// Finished.
     Done,
     /// Files are being put back; ends with a reboot only if the running hierarchy is not the old one.
@@ -43,6 +50,10 @@ pub enum Phase {
 pub enum PhaseName {
     /// See [`Phase::Planned`].
     Planned,
+    /// See [`Phase::Cordoned`].
+    Cordoned,
+    /// See [`Phase::Drained`].
+    Drained,
     /// See [`Phase::Staged`].
     Staged,
     /// See [`Phase::Rebooting`].
@@ -51,6 +62,8 @@ pub enum PhaseName {
     Booted,
     /// See [`Phase::Verified`].
     Verified,
+    /// See [`Phase::Uncordoned`].
+    Uncordoned,
     /// See [`Phase::Done`].
     Done,
     /// See [`Phase::RollingBack`].
@@ -68,6 +81,12 @@ pub const TRANSITIONS: &[(PhaseName, PhaseName, &str)] = &[
     (P::Planned, P::Staged, "files written, entry read back"),
     (P::Planned, P::Booted, "power lost after the last file, boots v2"),
     (P::Planned, P::RollingBack, "an effect failed, or power lost before staged"),
+    (P::Planned, P::Cordoned, "nothing new is scheduled onto the node"),
+    (P::Cordoned, P::Drained, "no pod is left that had to go"),
+    (P::Cordoned, P::RollingBack, "pods did not go, power lost, or asked by a person"),
+    (P::Drained, P::Staged, "files written, entry read back"),
+    (P::Drained, P::Booted, "power lost after the last file, boots v2"),
+    (P::Drained, P::RollingBack, "an effect failed, or power lost before staged"),
     (P::Staged, P::Rebooting, "reboot asked for"),
     (P::Staged, P::Booted, "rebooted by a person"),
     (P::Staged, P::RollingBack, "the entry that will boot changed, or asked by a person"),
@@ -77,6 +96,10 @@ pub const TRANSITIONS: &[(PhaseName, PhaseName, &str)] = &[
     (P::Booted, P::Verified, "proofs passed"),
     (P::Booted, P::RollingBack, "still v1, or a proof failed"),
     (P::Booted, P::NeedsPerson, "hierarchy could not be found out"),
+    (P::Verified, P::Uncordoned, "our cordon is off"),
+    (P::Uncordoned, P::Done, "nothing left to do"),
+    (P::Uncordoned, P::NeedsPerson, "the next boot may not be v2"),
+    (P::Uncordoned, P::RollingBack, "asked by a person"),
     (P::Verified, P::Done, "nothing left to do"),
     (P::Verified, P::NeedsPerson, "the next boot may not be v2"),
     (P::Verified, P::RollingBack, "asked by a person"),
@@ -94,10 +117,13 @@ impl Phase {
     pub fn name(&self) -> PhaseName {
         match self {
             Self::Planned => P::Planned,
+            Self::Cordoned => P::Cordoned,
+            Self::Drained => P::Drained,
             Self::Staged => P::Staged,
             Self::Rebooting => P::Rebooting,
             Self::Booted => P::Booted,
             Self::Verified => P::Verified,
+            Self::Uncordoned => P::Uncordoned,
             Self::Done => P::Done,
             Self::RollingBack { .. } => P::RollingBack,
             Self::RolledBack { .. } => P::RolledBack,
@@ -110,9 +136,15 @@ impl Phase {
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::RollingBack { why } | Self::RolledBack { why } | Self::NeedsPerson { why } => Some(why),
-            Self::Planned | Self::Staged | Self::Rebooting | Self::Booted | Self::Verified | Self::Done => {
-                None
-            }
+            Self::Planned
+            | Self::Cordoned
+            | Self::Drained
+            | Self::Staged
+            | Self::Rebooting
+            | Self::Booted
+            | Self::Verified
+            | Self::Uncordoned
+            | Self::Done => None,
         }
     }
 
@@ -129,10 +161,13 @@ impl PhaseName {
     pub fn as_str(self) -> &'static str {
         match self {
             P::Planned => "planned",
+            P::Cordoned => "cordoned",
+            P::Drained => "drained",
             P::Staged => "staged",
             P::Rebooting => "rebooting",
             P::Booted => "booted",
             P::Verified => "verified",
+            P::Uncordoned => "uncordoned",
             P::Done => "done",
             P::RollingBack => "rolling-back",
             P::RolledBack => "rolled-back",
@@ -168,12 +203,15 @@ pub fn diagram() -> String {
 mod tests {
     use super::*;
 
-    const ALL: [PhaseName; 9] = [
+    const ALL: [PhaseName; 12] = [
         P::Planned,
+        P::Cordoned,
+        P::Drained,
         P::Staged,
         P::Rebooting,
         P::Booted,
         P::Verified,
+        P::Uncordoned,
         P::Done,
         P::RollingBack,
         P::RolledBack,

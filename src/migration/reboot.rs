@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decide::Ending;
-use super::journal::Options;
+use super::journal::Journal;
 use crate::checks;
 use crate::config::Settings;
 use crate::facts::{self, Scan};
@@ -56,8 +56,10 @@ fn in_the_way(host: Host<'_>) -> Result<Option<Inhibitor>, Refusal> {
 
 /// What forbids the reboot into v2 by now, and was not accepted: the plan may be days old.
 #[must_use]
-pub fn blocked(host: Host<'_>, options: &Options) -> Option<Refusal> {
-    let settings = Settings { no_drain: options.no_drain, ..Settings::default() };
+pub fn blocked(host: Host<'_>, journal: &Journal) -> Option<Refusal> {
+    let options = &journal.options;
+    let is_drained = journal.node.as_ref().is_some_and(|node| node.drained);
+    let settings = Settings { no_drain: options.no_drain || is_drained, ..Settings::default() };
     let findings = checks::before_reboot(&facts::scan(host, &Scan::running()), &settings);
     let blockers = checks::blockers(&findings, &options.accepted);
     let told: Vec<String> = blockers.iter().map(|finding| finding.line()).collect();

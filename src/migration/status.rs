@@ -88,10 +88,13 @@ fn none(hierarchy: Hierarchy) -> Status {
 fn next(state: &Phase) -> &'static str {
     match state {
         Phase::Planned => "the files are written; after an interruption `resume` goes on",
+        Phase::Cordoned => "pods leave the node; after an interruption `resume` goes on",
+        Phase::Drained => "the files are written; after an interruption `resume` goes on",
         Phase::Staged => "the reboot into cgroup v2",
         Phase::Rebooting => "the host comes up again and proves its hierarchy by itself",
         Phase::Booted => "the proofs of this boot",
-        Phase::Verified => "the last notes are written",
+        Phase::Verified => "a node goes back into service; the last notes are written",
+        Phase::Uncordoned => "the last notes are written",
         Phase::Done => "nothing; `rollback` would put everything back",
         Phase::RollingBack { .. } => "every file is put back, then a reboot if the hierarchy is another one",
         Phase::RolledBack { .. } => "nothing; `migrate` begins anew",

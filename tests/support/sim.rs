@@ -8,6 +8,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[path = "cluster.rs"]
+pub(crate) mod cluster;
 #[path = "tree.rs"]
 mod tree;
 
@@ -31,8 +33,13 @@ use cgroup2_migrate::migration::drive::Drive;
 use cgroup2_migrate::migration::effects::Effects;
 use cgroup2_migrate::migration::journal::{Journal, Options};
 use cgroup2_migrate::migration::phase::PhaseName;
+use cgroup2_migrate::migration::service::Kubernetes;
 use cgroup2_migrate::migration::store::Store;
+use cgroup2_migrate::node::drain::Progress;
+use cgroup2_migrate::node::preflight::{self, Preflight};
+use cgroup2_migrate::node::{ApiError, NodeApi};
 use cgroup2_migrate::plan::{self, Plan};
+use cluster::Cluster;
 use tree::{collect, copy, menu, scratch};
 
 const HYBRID: &str = "/sys/fs/cgroup tmpfs 0x01021994\n/sys/fs/cgroup/unified cgroup2 0x63677270\n";
@@ -46,6 +53,9 @@ const V1_MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n\
 const V2_MOUNT: &str = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
 const RESUME_UNIT: &str = include_str!("../../systemd/cgroup2-migrate-resume.service");
+
+/// Name of the Node object.
+pub(crate) const NODE: &str = "n-alder";
 
 /// One way to run the program over the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +98,12 @@ pub(crate) struct Sim {
     pub(crate) signal_kills_tool: Cell<bool>,
     /// Paths at which PID 1 has something else: the program runs in another mount namespace.
     pub(crate) elsewhere: RefCell<BTreeSet<PathBuf>>,
+    /// The API server, where the machine is a node: `NODE`.
+    pub(crate) cluster: Option<Cluster>,
+    /// What the drain told.
+    pub(crate) told: RefCell<Vec<String>>,
+    /// When the API server's clock stood at the reboots.
+    pub(crate) rebooted_at: RefCell<Vec<Duration>>,
     /// A reboot is under way.
     pub(crate) going_down: Cell<bool>,
     /// Boot ids of the first boots; later ones are numbered.
@@ -142,6 +158,9 @@ impl Sim {
             signal_in_sleep: Cell::new(false),
             signal_kills_tool: Cell::new(false),
             elsewhere: RefCell::default(),
+            cluster: None,
+            told: RefCell::default(),
+            rebooted_at: RefCell::default(),
             going_down: Cell::new(false),
             boot_ids: RefCell::default(),
             options: RefCell::new(Options::default()),
@@ -271,6 +290,10 @@ impl Sim {
         self.boots.set(self.boots.get() + 1);
         self.put("proc/cmdline", &format!("{line}\n"));
         self.put("proc/sys/kernel/random/boot_id", &self.boot_id());
+        if let Some(cluster) = &self.cluster {
+            cluster.passes(Duration::from_secs(60));
+            cluster.booted(NODE, &self.boot_id());
+        }
         if self.hierarchy() == Hierarchy::Unified {
             self.put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
         }
@@ -305,10 +328,14 @@ impl Sim {
         let mounts = self.mounts();
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &late };
         let stop_asked = || fuse.effects() >= self.signal_at.get();
-        let ending = program(host, verb, &self.options.borrow(), &stop_asked);
+        if let Some(cluster) = &self.cluster {
+            cluster.fuse.replace(fuse.clone());
+        }
+        let ending = program(host, self, verb, &stop_asked);
         self.effects.replace(fuse.log());
         self.reboots.set(self.reboots.get() + init.reboots());
         if init.reboots() > 0 {
+            self.rebooted_at.borrow_mut().extend(self.cluster.iter().map(Cluster::elapsed));
             self.boot();
         }
         ending
@@ -362,6 +389,18 @@ impl Sim {
         let (clock, mounts) = (FakeClock::default(), self.mounts());
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
         hindrance(host, &systemd::scan(&fs), &self.journal())
+    }
+
+    fn preflight(&self, host: Host<'_>) -> Option<Result<Preflight, String>> {
+        let cluster = self.cluster.as_ref()?;
+        Some(preflight::look(cluster, NODE, Vec::new(), host.clock.now()).map_err(|error| error.to_string()))
+    }
+
+    /// Makes the machine a node whose API server this is.
+    pub(crate) fn is_node_of(&mut self, cluster: Cluster) {
+        cluster.booted(NODE, &self.text("proc/sys/kernel/random/boot_id"));
+        self.put("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
+        self.cluster = Some(cluster);
     }
 
     pub(crate) fn journal(&self) -> Journal {
@@ -462,16 +501,34 @@ impl Clock for BusyClock<'_> {
         if self.sim.signal_in_sleep.get() {
             self.sim.signal_at.set(0);
         }
+        if let Some(cluster) = &self.sim.cluster {
+            cluster.passes(duration);
+        }
         self.clock.sleep(duration);
     }
 }
 
+impl Kubernetes for Sim {
+    fn connect(&self, with: &mut dyn FnMut(&dyn NodeApi)) -> Result<(), ApiError> {
+        let cluster = self.cluster.as_ref();
+        let cluster = cluster.ok_or_else(|| ApiError::Unusable("this machine is no node".to_owned()))?;
+        with(cluster);
+        Ok(())
+    }
+
+    fn tell(&self, progress: &Progress) {
+        self.told.borrow_mut().push(progress.to_string());
+    }
+}
+
 /// The verbs as the command line has them, without questions.
-fn program(host: Host<'_>, verb: Verb, options: &Options, stop_asked: &dyn Fn() -> bool) -> Result<Ending> {
+fn program(host: Host<'_>, sim: &Sim, verb: Verb, stop_asked: &dyn Fn() -> bool) -> Result<Ending> {
+    let options = &sim.options.borrow().clone();
     let store = Store::new(host.fs);
     let systemd = systemd::scan(host.fs);
     let drive = Drive {
         effects: Effects { host, store, systemd: &systemd },
+        kubernetes: sim,
         patience: Cell::new(Duration::from_secs(5)),
         at_boot: verb == Verb::ResumeAtBoot,
         stop_asked,
@@ -484,7 +541,8 @@ fn program(host: Host<'_>, verb: Verb, options: &Options, stop_asked: &dyn Fn() 
             journal
         }
         (Verb::Migrate, _) => {
-            let facts = facts::scan(host, &Scan::running());
+            let mut facts = facts::scan(host, &Scan::running());
+            facts.node = sim.preflight(host);
             let accept = options.accepted.clone();
             let settings = Settings { accept, no_drain: options.no_drain, ..Settings::default() };
             let plan = plan::make(&facts, &settings);

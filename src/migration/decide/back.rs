@@ -57,7 +57,7 @@ fn is_made_by_others(journal: &Journal, file: &TouchedFile, state: FileState) ->
     !is_edited(file) && is_of_others(state) && (file.touched || settings_were_ours)
 }
 
-/// Files and hierarchy are as before. A menu that was made anew is looked at: it is not the old one to the byte.
+/// Files and hierarchy are as before: a node goes back into service. A menu that was made anew is looked at: it is not the old one to the byte.
 fn as_before(journal: &Journal, seen: &Observed, why: &str) -> Step {
     let was_made_anew = journal.files.iter().any(|file| file.regenerated.is_some());
     match &seen.next_boot {
@@ -65,6 +65,9 @@ fn as_before(journal: &Journal, seen: &Observed, why: &str) -> Step {
             "every file is as before, but the menu that was generated from them still leads to cgroup v2 ({why})"
         )),
         NextBoot::Unified | NextBoot::NotUnified(_) | NextBoot::WontBoot(_) | NextBoot::Unknown(_) => {
+            if journal.cordoned_node().is_some() {
+                return Step::Uncordon;
+            }
             Step::Advance(Phase::RolledBack { why: why.to_owned() })
         }
     }

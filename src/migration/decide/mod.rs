@@ -49,6 +49,12 @@ pub struct Observed {
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Cordon the node.
+    Cordon,
+    /// Let the node's pods go.
+    Drain,
+    /// Take our own cordon off.
+    Uncordon,
     /// Save content and attributes of every file that will be touched.
     SaveOriginals,
     /// Write the new content of the file with this index.
@@ -104,28 +110,50 @@ pub fn decide(journal: &Journal, seen: &Observed) -> Step {
     }
     match &journal.state {
         Phase::Planned => planned(journal, seen),
+        Phase::Cordoned => cordoned(journal, seen),
+        Phase::Drained => write(journal, seen),
         Phase::Staged => staged(journal, seen),
         Phase::Rebooting => rebooting(journal, seen),
         Phase::Booted => booted(seen),
         Phase::Verified => verified(journal, seen),
+        Phase::Uncordoned => uncordoned(journal, seen),
         Phase::Done => Step::Stop(done(seen)),
         Phase::RollingBack { why } => back::rolling_back(journal, seen, why),
         Phase::RolledBack { why } => Step::Stop(Ending::RolledBack(why.clone())),
-        Phase::NeedsPerson { why } => Step::Stop(Ending::NeedsPerson(why.clone())),
+        Phase::NeedsPerson { why } => waits_for_person(journal, seen, why),
     }
 }
 
 /// `--until`: a stop before the reboot is over once the host went down all the same.
 fn asked_to_stop(journal: &Journal, seen: &Observed) -> Option<Ending> {
     let phase = journal.options.until.filter(|phase| *phase == journal.state.name())?;
-    let is_before_the_reboot = matches!(phase, PhaseName::Planned | PhaseName::Staged);
+    let is_before_the_reboot =
+        matches!(phase, PhaseName::Planned | PhaseName::Cordoned | PhaseName::Drained | PhaseName::Staged);
     if is_before_the_reboot && seen.boot_id != journal.before.boot_id {
         return None;
     }
     Some(Ending::Paused(format!("stopped at {phase}, as asked; `resume` goes on")))
 }
 
+/// A node leaves service before the first file of it is changed.
 fn planned(journal: &Journal, seen: &Observed) -> Step {
+    match &journal.node {
+        None => write(journal, seen),
+        Some(_) if seen.boot_id != journal.before.boot_id => planned_in_another_boot(seen),
+        Some(node) if !node.cordoned => Step::Cordon,
+        Some(_) => Step::Advance(Phase::Cordoned),
+    }
+}
+
+fn cordoned(journal: &Journal, seen: &Observed) -> Step {
+    if seen.boot_id != journal.before.boot_id {
+        return planned_in_another_boot(seen);
+    }
+    let is_drained = journal.node.as_ref().is_none_or(|node| node.drained);
+    if is_drained { Step::Advance(Phase::Drained) } else { Step::Drain }
+}
+
+fn write(journal: &Journal, seen: &Observed) -> Step {
     if seen.boot_id != journal.before.boot_id {
         return planned_in_another_boot(seen);
     }
@@ -209,18 +237,41 @@ fn booted(seen: &Observed) -> Step {
     }
 }
 
-/// This boot is proven. It is the end only if the next one, and the next menu that is generated, lead to v2 too.
+/// This boot is proven: a node goes back into service.
 fn verified(journal: &Journal, seen: &Observed) -> Step {
+    match lasts(journal, seen) {
+        Err(why) => needs_person(not_lasting(journal, &why)),
+        Ok(()) if journal.cordoned_node().is_some() => Step::Uncordon,
+        Ok(()) if journal.node.is_some() => Step::Advance(Phase::Uncordoned),
+        Ok(()) => Step::Advance(Phase::Done),
+    }
+}
+
+fn uncordoned(journal: &Journal, seen: &Observed) -> Step {
+    match lasts(journal, seen) {
+        Err(why) => needs_person(not_lasting(journal, &why)),
+        Ok(()) => Step::Advance(Phase::Done),
+    }
+}
+
+/// It is the end only if the next boot, and the next menu that is generated, lead to v2 too.
+fn lasts(journal: &Journal, seen: &Observed) -> Result<(), String> {
     if let Some(path) = path_of(journal, seen, |state, file| is_edited(file) && state == FileState::Original)
     {
-        return needs_person(not_lasting(journal, &format!("{path} is as it was before the migration")));
+        return Err(format!("{path} is as it was before the migration"));
     }
     match &seen.next_boot {
-        NextBoot::Unified => Step::Advance(Phase::Done),
-        NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => {
-            needs_person(not_lasting(journal, why))
-        }
+        NextBoot::Unified => Ok(()),
+        NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => Err(why.clone()),
     }
+}
+
+/// A person has to look, but the node need not stay out of service for that: it runs, in a mode that is known.
+fn waits_for_person(journal: &Journal, seen: &Observed, why: &str) -> Step {
+    if journal.cordoned_node().is_some() && seen.hierarchy != Hierarchy::Unknown {
+        return Step::Uncordon;
+    }
+    Step::Stop(Ending::NeedsPerson(why.to_owned()))
 }
 
 /// The journal says done. A later boot may be another one.

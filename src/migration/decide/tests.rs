@@ -65,6 +65,7 @@ fn journal(state: Phase, touched: bool, no_reboot: bool, asked_in: Option<&str>)
             controllers: Vec::new(),
             cmdline: String::new(),
         },
+        node: None,
         files: vec![file(Kind::Edited, touched), file(Kind::Generated, touched)],
         originals_saved: touched,
         reboots: reboots.into_iter().collect(),
