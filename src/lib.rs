@@ -9,8 +9,8 @@
 //! | [`verify`] | what runs: proofs about the running node, and the answer of `detect` |
 //! | [`checks`] | one rule a file: facts → findings; no reading |
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
-//! | [`node`] | the Kubernetes API: cordon, drain, uncordon, lock; the seam to the API server |
 //! | [`config`] | fragments → merged → validated settings |
+//! | [`node`] | the Kubernetes API: cordon, drain, uncordon, lock; the seam to the API server |
 //! | [`boot`] | boot configuration as text: kernel arguments, what systemd makes of them, GRUB |
 //! | [`report`] | findings |
 //! | [`host`] | the seams to the machine: files, programs, time, mounts, systemd; real ones and fakes |

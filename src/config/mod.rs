@@ -5,6 +5,7 @@
 //! keys are refused, and every error names the file.
 
 mod drain;
+pub mod fleet;
 mod parse;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,11 @@ pub const LONGEST_REBOOT_WAIT: Duration = Duration::from_secs(3600);
 struct Fragment {
     #[serde(default)]
     reboot: RebootFragment,
+    #[serde(default)]
+    lock: fleet::LockFragment,
+    window: Option<fleet::WindowFragment>,
+    #[serde(default)]
+    gates: fleet::GatesFragment,
     accept: Option<Vec<String>>,
     #[serde(default)]
     node: drain::NodeFragment,
@@ -60,6 +66,8 @@ pub struct Settings {
     pub credentials: Credentials,
     /// How a node is drained.
     pub drain: DrainSettings,
+    /// How a fleet takes turns.
+    pub fleet: fleet::Fleet,
 }
 
 impl Default for Settings {
@@ -70,6 +78,7 @@ impl Default for Settings {
             no_drain: false,
             credentials: Credentials::default(),
             drain: DrainSettings::default(),
+            fleet: fleet::Fleet::default(),
         }
     }
 }
@@ -110,8 +119,8 @@ impl Settings {
     /// # Errors
     /// As [`load`].
     pub fn take(&mut self, fs: &dyn Fs, path: &Path) -> Result<(), ConfigError> {
-        apply(self, read(fs, path)?);
-        Ok(())
+        let fail = |reason| ConfigError::Fragment { line: None, path: path.to_owned(), reason };
+        apply(self, read(fs, path)?).map_err(fail)
     }
 }
 
@@ -151,7 +160,7 @@ fn validated(fragment: &Fragment) -> Result<(), String> {
     accepted.try_for_each(|id| known_id(id)).map_err(|why| format!("accept: {why}"))
 }
 
-fn apply(settings: &mut Settings, fragment: Fragment) {
+fn apply(settings: &mut Settings, fragment: Fragment) -> Result<(), String> {
     if let Some(seconds) = fragment.reboot.wait_seconds {
         settings.reboot_wait = Duration::from_secs(seconds);
     }
@@ -162,6 +171,7 @@ fn apply(settings: &mut Settings, fragment: Fragment) {
         settings.credentials = credentials;
     }
     fragment.drain.apply(&mut settings.drain);
+    settings.fleet.take(fragment.lock, fragment.window, fragment.gates)
 }
 
 #[cfg(test)]
@@ -181,7 +191,7 @@ mod tests {
         tree
     }
 
-    fn loaded(text: &str) -> Result<Settings, String> {
+    pub(super) fn loaded(text: &str) -> Result<Settings, String> {
         let tree = written(text);
         load(&RootedFs::new(tree.path())).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
     }

@@ -7,6 +7,7 @@ mod api;
 pub mod client;
 pub mod cordon;
 pub mod drain;
+pub mod lock;
 mod pod;
 pub mod preflight;
 pub mod select;

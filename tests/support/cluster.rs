@@ -457,7 +457,13 @@ impl NodeApi for Cluster {
     }
 
     fn nodes(&self) -> Result<Vec<Node>, ApiError> {
-        self.with(|world| world.reachable().map(|()| world.nodes.values().cloned().collect()))
+        self.with(|world| {
+            world.reachable()?;
+            if world.refused.contains(&"nodes") {
+                return Err(refusal(403, "nodes is forbidden", None));
+            }
+            Ok(world.nodes.values().cloned().collect())
+        })
     }
 
     fn patch_node(&self, name: &str, operations: &Value) -> Result<Node, ApiError> {

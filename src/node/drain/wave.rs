@@ -17,7 +17,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    fn matches(&self, pod: &NodePod) -> bool {
+    pub(in crate::node) fn matches(&self, pod: &NodePod) -> bool {
         let in_namespace = self.namespace.as_ref().is_none_or(|namespace| *namespace == pod.key.namespace);
         in_namespace && self.labels.iter().all(|label| pod.labels.contains(label))
     }
