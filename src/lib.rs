@@ -11,6 +11,7 @@
 //! | [`facts`] | what is so: read through the seams, judged nowhere there |
 //! | [`config`] | fragments → merged → validated settings |
 //! | [`node`] | the Kubernetes API: cordon, drain, uncordon, lock; the seam to the API server |
+//! | [`kubelet`] | the kubelet's configuration: layers, owner, the smallest edit |
 //! | [`boot`] | boot configuration as text: kernel arguments, what systemd makes of them, GRUB |
 //! | [`report`] | findings |
 //! | [`host`] | the seams to the machine: files, programs, time, mounts, systemd; real ones and fakes |
@@ -30,6 +31,7 @@ pub mod cli;
 pub mod config;
 pub mod facts;
 pub mod host;
+pub mod kubelet;
 pub mod migration;
 pub mod node;
 pub mod plan;

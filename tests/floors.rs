@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 9] = [
     &["checks"],
     &["facts"],
     &["config"],
-    &["node"],
+    &["node", "kubelet"],
     &["boot", "report", "host"],
 ];
 

@@ -1,6 +1,7 @@
 //! The kernel's part in cgroup v2. What is judged is the kernel that runs now: which one boots next is for the boot
 //! loader, and of a tree nothing is known to run.
 
+use crate::boot::hierarchy::Hierarchy;
 use crate::config::Settings;
 use crate::facts::{Facts, kernel};
 use crate::report::{Finding, Severity};
@@ -14,6 +15,10 @@ const DOCUMENTED_MINIMUM: (u32, u32) = (5, 8);
 pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
     let Some(release) = &facts.kernel.release else { return Vec::new() };
     let Some(version) = kernel::version(release) else { return Vec::new() };
+    // What runs v2 has booted with it, and has its controllers.
+    if facts.hierarchy() == Hierarchy::Unified {
+        return below_documented(release, version).into_iter().collect();
+    }
     if known_bad(release) {
         return vec![panics(release)];
     }

@@ -3,19 +3,27 @@
 //! A new rule is a new file with one `check` function and a line in [`ALL`].
 
 mod boot_entry;
+mod cgroup_driver;
 mod container;
+mod controllers;
 mod drain;
+mod fail_cgroup_v1;
 mod firmware;
 mod hierarchy;
 mod kernel;
 mod kubelet;
+mod kubelet_files;
+mod kubelet_removed;
 mod loader;
 mod managed;
 mod namespace;
+mod oom_kill;
 mod reboot;
+mod reserved_cgroup;
 mod resume_unit;
 mod storage;
 mod systemd;
+mod v1_paths;
 
 pub use container::refusal;
 pub use drain::of_node;
@@ -47,11 +55,28 @@ pub const ALL: &[Check] = &[
     resume_unit::check,
     kubelet::check,
     drain::check,
+    cgroup_driver::check,
+    v1_paths::check,
+    reserved_cgroup::check,
+    oom_kill::check,
+    kubelet_files::check,
+    fail_cgroup_v1::check,
+    kubelet_removed::check,
 ];
 
 /// The rules for a host that runs v2 already: nothing is changed there, so what would stand in the way of a change
 /// is of no concern.
-const ON_UNIFIED: &[Check] = &[container::check, hierarchy::check, firmware::check, namespace::check];
+const ON_UNIFIED: &[Check] = &[
+    container::check,
+    hierarchy::check,
+    controllers::check,
+    kernel::check,
+    firmware::check,
+    namespace::check,
+    kubelet_files::check,
+    fail_cgroup_v1::check,
+    kubelet_removed::check,
+];
 
 /// The rules that are asked once more right before the reboot: days may have passed since the plan. Locks, logind and
 /// a masked target are left to the request itself, which waits for what goes away by itself.

@@ -6,21 +6,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::resume_unit::UNIT_DIRECTORIES;
-use crate::host::{Fs, FsError};
-
-/// Process names of programs that are, or contain, a kubelet. The kernel cuts them at 15 bytes.
-const PROCESS_NAMES: [&str; 7] = ["kubelet", "k3s", "k3s-server", "k3s-agent", "rke2", "kubelite", "k0s"];
-
-/// Unit files of the same.
-const UNITS: [&str; 2] = ["kubelet.service", "snap.microk8s.daemon-kubelite.service"];
-
-/// How others begin: `k3s-agent.service`, `rke2-server.service`, `k0sworker.service`.
-const UNIT_BEGINNINGS: [&str; 3] = ["k3s", "rke2", "k0s"];
-
-/// Files and directories that a node has, and a host that never was one has not.
-const TRACES: [&str; 4] =
-    ["/var/lib/kubelet/config.yaml", "/var/lib/rancher/k3s", "/var/lib/rancher/rke2", "/var/lib/k0s"];
+use crate::host::{Fs, FsError, Host, Invocation};
+use crate::kubelet::{Owner, Setup, Version, marks};
 
 /// Where the directory of each pod of a node is.
 const PODS: &str = "/var/lib/kubelet/pods";
@@ -39,56 +26,56 @@ pub struct KubeletFacts {
 pub fn scan(fs: &dyn Fs) -> Result<KubeletFacts, String> {
     let mut found: Vec<String> = process(fs)?.into_iter().collect();
     found.extend(pods(fs).map_err(super::said)?);
-    found.extend(units(fs).map_err(super::said)?);
-    found.extend(
-        TRACES.into_iter().filter(|path| fs.exists(Path::new(path))).map(|path| format!("{path} exists")),
-    );
+    let units = marks::units(fs).map_err(super::said)?;
+    found.extend(units.into_iter().map(|name| format!("there is a unit {name}")));
+    found.extend(marks::traces(fs).map(|path| format!("{path} exists")));
     Ok(KubeletFacts { found })
+}
+
+/// How the kubelet is set up; of a tree, with `running` false, without its release.
+#[must_use]
+pub fn setup(host: Host<'_>, running: bool) -> Setup {
+    let mut setup = Setup::read(host.fs, running);
+    if running && setup.has_a_kubelet() {
+        setup.version = version(host, &setup);
+    }
+    setup
+}
+
+/// What the program itself says: that of the unit, or the one on the PATH. The one of the running process is not asked:
+/// anybody can give a process a name, and this would start his program as root.
+fn version(host: Host<'_>, setup: &Setup) -> Option<Version> {
+    let program = match setup.owner {
+        Owner::K3s => "k3s",
+        Owner::Rke2 => "rke2",
+        // They carry it within, or say nothing of it.
+        Owner::K0s | Owner::MicroK8s => return None,
+        Owner::Kubeadm
+        | Owner::EksNodeadm
+        | Owner::EksAl2
+        | Owner::Aks
+        | Owner::OpenShift
+        | Owner::Gke
+        | Owner::Plain => setup.program.as_deref().unwrap_or("kubelet"),
+    };
+    let invocation = Invocation {
+        argv: [program, "--version"].map(str::to_owned).to_vec(),
+        time_limit: std::time::Duration::from_secs(10),
+        changes_host: false,
+    };
+    let finished = host.runner.run(&invocation).ok()?;
+    Version::parse(&String::from_utf8_lossy(&finished.stdout))
 }
 
 /// The running process that is, or contains, a kubelet.
 fn process(fs: &dyn Fs) -> Result<Option<String>, String> {
-    let names = fs.list(Path::new("/proc")).map_err(super::said)?;
-    let processes: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if processes.is_empty() {
-        return Err("/proc shows no process at all".to_owned());
-    }
-    for pid in processes {
-        let name = pid.to_string();
-        // A process that has ended since is none.
-        let Ok(command) = fs.read(&Path::new("/proc").join(&name).join("comm")) else { continue };
-        let command = String::from_utf8_lossy(&command).trim().to_owned();
-        if PROCESS_NAMES.contains(&command.as_str()) {
-            return Ok(Some(format!("{command} runs (process {pid})")));
-        }
-    }
-    Ok(None)
+    let first = marks::processes(fs)?.into_iter().next();
+    Ok(first.map(|process| format!("{} runs (process {})", process.name, process.pid)))
 }
 
 fn pods(fs: &dyn Fs) -> Result<Option<String>, FsError> {
     let pods = fs.list(Path::new(PODS))?.len();
     Ok((pods > 0).then(|| format!("{PODS} has {pods} pods")))
-}
-
-fn units(fs: &dyn Fs) -> Result<Vec<String>, FsError> {
-    let mut names: Vec<String> = Vec::new();
-    let mut masked: Vec<String> = Vec::new();
-    for directory in UNIT_DIRECTORIES {
-        for name in fs.list(Path::new(directory))?.into_iter().filter(|name| is_of_a_node(name)) {
-            let leads_nowhere = fs.resolve(&Path::new(directory).join(&name))? == Path::new("/dev/null");
-            let into = if leads_nowhere { &mut masked } else { &mut names };
-            into.push(name);
-        }
-    }
-    names.sort();
-    names.dedup();
-    names.retain(|name| !masked.contains(name));
-    Ok(names.into_iter().map(|name| format!("there is a unit {name}")).collect())
-}
-
-fn is_of_a_node(name: &str) -> bool {
-    UNITS.contains(&name)
-        || name.ends_with(".service") && UNIT_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@
 //! | [`storage`] | places that must be written |
 //! | [`reboot`] | whether a reboot is possible |
 //! | [`resume_unit`] | whether anything goes on after the reboot |
-//! | [`kubelet`] | whether this is a node of a cluster |
+//! | [`kubelet`] | whether this is a node of a cluster, and which release of the kubelet it has |
+//! | [`runtime`] | the container runtime's cgroup driver |
 //! | [`source`] | the files a kernel argument can come from |
 
 pub mod bootloader;
@@ -25,6 +26,7 @@ pub mod kubelet;
 pub mod os;
 pub mod reboot;
 pub mod resume_unit;
+pub mod runtime;
 mod scan;
 pub mod source;
 pub mod storage;

@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::host::{Fs, FsError, Host};
+use crate::host::{Fs, FsError, Host, UNIT_DIRECTORIES};
 
 /// Its name.
 pub const NAME: &str = "cgroup2-migrate-resume.service";
-
-pub use crate::host::UNIT_DIRECTORIES;
 
 /// What is there of the unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

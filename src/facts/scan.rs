@@ -12,11 +12,13 @@ use super::kubelet::{self, KubeletFacts};
 use super::os::{self, OsFacts};
 use super::reboot::{self, RebootFacts};
 use super::resume_unit::{self, ResumeUnit};
+use super::runtime::{self, RuntimeFacts};
 use super::storage::{self, StorageFacts};
 use super::systemd::{self, SystemdFacts};
 use crate::boot::NextBoot;
 use crate::boot::hierarchy::Hierarchy;
 use crate::host::Host;
+use crate::kubelet::Setup;
 use crate::node::preflight::Preflight;
 
 /// What to read.
@@ -68,6 +70,10 @@ pub struct Facts {
     pub kubelet: Option<Result<KubeletFacts, String>>,
     /// What the API server says of this node and its pods, or why it says nothing; `None` if it was not asked.
     pub node: Option<Result<Preflight, String>>,
+    /// How its kubelet is set up.
+    pub kubelet_setup: Setup,
+    /// The container runtime.
+    pub runtime: RuntimeFacts,
     /// The EFI variable `SystemdOptions`, if systemd reads it, or why it is not known.
     pub efi_system_options: Result<Option<SystemOptions>, String>,
 }
@@ -87,6 +93,7 @@ fn read(host: Host<'_>, what: &Scan) -> Facts {
     if !what.running {
         systemd.pid1 = None;
     }
+    let kubelet_setup = kubelet::setup(host, what.running);
     Facts {
         scan: what.clone(),
         container: if what.running {
@@ -103,6 +110,8 @@ fn read(host: Host<'_>, what: &Scan) -> Facts {
         resume_unit: what.running.then(|| resume_unit::scan(host)),
         kubelet: what.running.then(|| kubelet::scan(host.fs)),
         node: None,
+        runtime: runtime::scan(host, &kubelet_setup, what.running),
+        kubelet_setup,
         efi_system_options: efi_system_options(host, &systemd, what.running),
         systemd,
         grub,

@@ -33,10 +33,7 @@ pub use runner::SystemRunner;
 /// Where our own journal, lock and saved originals live.
 pub const STATE_DIRECTORY: &str = "/var/lib/cgroup2-migrate";
 
-/// The unit that every reboot goes through.
-pub const REBOOT_TARGET: &str = "reboot.target";
-
-/// Directories of unit files; earlier ones win.
+/// Directories of systemd's unit files; earlier ones win.
 pub const UNIT_DIRECTORIES: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -44,6 +41,9 @@ pub const UNIT_DIRECTORIES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
+
+/// The unit that every reboot goes through.
+pub const REBOOT_TARGET: &str = "reboot.target";
 
 /// The seams bundled, as the orchestrator and the scanners take them.
 #[derive(Clone, Copy)]

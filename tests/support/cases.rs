@@ -44,6 +44,7 @@ pub(crate) struct Expect {
     pub(crate) plan: Option<Plan>,
     pub(crate) detect: Option<Detect>,
     pub(crate) reboot: Option<Reboot>,
+    pub(crate) kubelet: Option<Kubelet>,
 }
 
 /// What a plan for the tree has to say.
@@ -78,6 +79,32 @@ pub(crate) struct Detect {
     pub(crate) hierarchy: Hierarchy,
     pub(crate) exit_code: i32,
     pub(crate) says: Vec<String>,
+}
+
+/// What is right for the kubelet of the tree.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kubelet {
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    #[serde(default)]
+    pub(crate) effective: BTreeMap<String, Option<(serde_json::Value, String)>>,
+    #[serde(default)]
+    pub(crate) goal: Option<Goal>,
+    #[serde(default)]
+    pub(crate) changes: BTreeMap<PathBuf, String>,
+    #[serde(default)]
+    pub(crate) refused: Vec<String>,
+    pub(crate) findings: BTreeSet<String>,
+    #[serde(default)]
+    pub(crate) says: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Goal {
+    RefuseV1,
+    AllowV1,
 }
 
 /// A machine and what happens to it.
@@ -185,6 +212,10 @@ impl Case {
 
     pub(crate) fn reboot(&self) -> Option<&Reboot> {
         self.expect.as_ref()?.reboot.as_ref()
+    }
+
+    pub(crate) fn kubelet(&self) -> Option<&Kubelet> {
+        self.expect.as_ref()?.kubelet.as_ref()
     }
 
     /// Why a case without this section is left out.

@@ -295,7 +295,7 @@ impl Sim {
             cluster.booted(NODE, &self.boot_id());
         }
         if self.hierarchy() == Hierarchy::Unified {
-            self.put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
+            self.put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids\n");
         }
     }
 
