@@ -31,7 +31,8 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
 }
 
 /// A refusal. A proxy, or a server with too much to do, says no in words of its own and not in a `Status`.
-fn refusal(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ApiStatus {
+#[must_use]
+pub fn refusal(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> ApiStatus {
     let mut status = match serde_json::from_slice::<Status>(body) {
         Ok(status) if status.status.is_some() => refused(&status),
         Ok(_) | Err(_) => ApiStatus { message: in_short(body), ..ApiStatus::default() },

@@ -32,9 +32,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use certificate::Certificate;
+pub use exchange::refusal;
 pub use find::{Credentials, kubeconfig};
 use link::Link;
-pub use name::{Machine, node_of_host};
+pub use name::{Machine, Names, node_of, node_of_host};
 use port::LivePort;
 use requests::{sent, without_nulls};
 pub use review::{Doings, accesses, missing};

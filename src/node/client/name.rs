@@ -9,7 +9,7 @@ use super::Client;
 use super::certificate::KUBELET;
 use super::flags::{Flags, Told};
 use crate::host::Fs;
-use crate::node::api::{ApiError, NodeApi as _};
+use crate::node::api::{ApiError, NodeApi};
 
 /// What tells a machine from all others, as far as it can be read; a kubelet reports the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,27 +86,62 @@ fn equal(ours: Option<&String>, theirs: &str) -> Option<bool> {
     ours.filter(|_| !theirs.is_empty()).map(|ours| ours.eq_ignore_ascii_case(theirs))
 }
 
+/// Under which names this host may be registered.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// What a kubelet's credential is for: no other node may be touched with it.
+    of_credential: Option<Told>,
+    /// What the kubelet was told, the surest first.
+    told: Vec<Told>,
+}
+
+impl Names {
+    /// What the files of a host say, and what its kubeconfig (the path) calls its user.
+    #[must_use]
+    pub fn on_host(fs: &dyn Fs, user: Option<(&str, &Path)>) -> Self {
+        let flags = Flags::read(fs);
+        let mut told = flags.told("--hostname-override");
+        told.extend(flags.told("--node-name"));
+        told.extend(user.and_then(|(user, path)| {
+            let by = format!("the user in {}", path.display());
+            user.strip_prefix(KUBELET).map(|name| Told { value: name.to_owned(), by })
+        }));
+        Self { of_credential: None, told }
+    }
+
+    fn of(client: &Client<'_>) -> Result<Self, ApiError> {
+        let of_credential = of_credential(client)?;
+        let (user, _) = client.user();
+        Ok(Self { of_credential, ..Self::on_host(client.host().fs, Some((&user, client.path()))) })
+    }
+}
+
 /// The Node object of this host, proven by what it says about the machine.
 ///
 /// # Errors
 /// [`ApiError::Unusable`] where no object, another machine's or more than one fits.
 pub fn node_of_host(client: &Client<'_>) -> Result<Node, ApiError> {
-    let fs = client.host().fs;
-    let machine = Machine::read(fs);
-    if let Some(told) = of_credential(client)? {
-        let node = client.node(&told.value).map_err(|error| not_there(&told, error))?;
-        return confirmed(node, &told, &machine);
+    node_of(client, &Names::of(client)?, &Machine::read(client.host().fs))
+}
+
+/// The Node object of a machine that may have these names.
+///
+/// # Errors
+/// As [`node_of_host`].
+pub fn node_of(api: &dyn NodeApi, names: &Names, machine: &Machine) -> Result<Node, ApiError> {
+    if let Some(told) = &names.of_credential {
+        let node = api.node(&told.value).map_err(|error| not_there(told, error))?;
+        return confirmed(node, told, machine);
     }
-    let told = told(client, fs);
-    for told in &told {
-        match client.node(&told.value) {
+    for told in &names.told {
+        match api.node(&told.value) {
             Ok(node) if machine.compare(&node) == Likeness::Same => return Ok(node),
             Ok(_) | Err(ApiError::Refused(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    let nodes = client.nodes().map_err(|error| not_found(&told, &error))?;
-    picked(nodes, &machine)
+    let nodes = api.nodes().map_err(|error| not_found(&names.told, &error))?;
+    picked(nodes, machine)
 }
 
 /// A kubelet's credential is for one node.
@@ -122,16 +157,6 @@ fn of_credential(client: &Client<'_>) -> Result<Option<Told>, ApiError> {
         value: name.to_owned(),
         by: "the user that the API server knows us as".to_owned(),
     }))
-}
-
-fn told(client: &Client<'_>, fs: &dyn Fs) -> Vec<Told> {
-    let flags = Flags::read(fs);
-    let mut told = flags.told("--hostname-override");
-    told.extend(flags.told("--node-name"));
-    let (user, _) = client.user();
-    let by = format!("the user in {}", client.path().display());
-    told.extend(user.strip_prefix(KUBELET).map(|name| Told { value: name.to_owned(), by }));
-    told
 }
 
 fn confirmed(node: Node, told: &Told, machine: &Machine) -> Result<Node, ApiError> {
