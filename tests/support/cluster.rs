@@ -8,6 +8,9 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[path = "replies.rs"]
+pub(crate) mod replies;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -19,10 +22,14 @@ use cgroup2_migrate::node::{
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node};
+use replies::{Answered, Replies};
 use serde_json::{Value, json};
 
 /// How long an answer takes.
 const LATENCY: Duration = Duration::from_millis(10);
+
+/// When a list that broke is tried again.
+const RELIST: Duration = Duration::from_secs(1);
 
 /// How long a pod takes to stop, where nothing else is said.
 const STOPS_IN: Duration = Duration::from_secs(1);
@@ -43,7 +50,9 @@ pub(crate) struct World {
     /// What the API answers to the eviction of `namespace/name`, in order; the last one for ever.
     pub(crate) scripts: HashMap<String, Script>,
     pub(crate) budgets: Vec<Budget>,
-    /// Budgets that may be read by name, for pods that have more than one.
+    /// Answers to requests of any kind, instead of the server's own.
+    pub(crate) replies: Vec<Replies>,
+    /// Budgets that may be read by name, for pods that have more than one; `namespace/name` where that counts.
     pub(crate) readable_budgets: Option<Vec<String>>,
     pub(crate) leases: BTreeMap<String, Lease>,
     pub(crate) events: Vec<Event>,
@@ -81,6 +90,7 @@ enum Due {
     Appears(Box<NodePod>),
     Answered(PodKey, ApiResult),
     Heals(usize),
+    Relist(String),
     Away,
     Back,
     Person(Box<dyn FnOnce(&mut World)>),
@@ -133,6 +143,10 @@ pub(crate) fn refusal(code: u16, message: &str, cause: Option<(&str, &str)>) -> 
     })
 }
 
+fn lost() -> ApiError {
+    ApiError::Unreachable("the connection broke before the answer".into())
+}
+
 pub(crate) fn over_budget(name: &str) -> ApiError {
     let words = format!("The disruption budget {name} needs 2 healthy pods and has 2 currently");
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -147,6 +161,7 @@ impl Cluster {
             pods: BTreeMap::new(),
             stops_in: HashMap::new(),
             scripts: HashMap::new(),
+            replies: Vec::new(),
             budgets: Vec::new(),
             readable_budgets: None,
             leases: BTreeMap::new(),
@@ -249,8 +264,36 @@ impl World {
         if self.is_away() { Err(ApiError::Unreachable("connection refused".into())) } else { Ok(()) }
     }
 
-    fn now(&self) -> jiff::Timestamp {
+    pub(crate) fn now(&self) -> jiff::Timestamp {
         jiff::Timestamp::from_second(1_800_000_000).unwrap() + self.elapsed
+    }
+
+    /// As `reachable`, where the script says nothing else.
+    fn answers(&mut self, request: &str) -> Result<Option<Value>, ApiError> {
+        self.reachable()?;
+        match self.replied(request, true) {
+            Some(Answered::No(error)) => Err(error),
+            Some(Answered::Done(body)) => Ok(body),
+            Some(Answered::Lost) => Err(lost()),
+            None => Ok(None),
+        }
+    }
+
+    fn list(&mut self, node: &str) -> Result<Vec<NodePod>, ApiError> {
+        self.log(format!("LIST pods of {node}"));
+        self.answers("GET pods")?;
+        Ok(self.pods.values().filter(|pod| pod.node == node).cloned().collect())
+    }
+
+    /// What a drain hears of a list. One that breaks is tried again by itself.
+    fn listed(&mut self, node: &str) -> Happening {
+        self.list(node).map_or_else(
+            |error| {
+                self.plan(self.elapsed + RELIST, Due::Relist(node.to_owned()));
+                Happening::Lost(error)
+            },
+            Happening::Listed,
+        )
     }
 
     /// What the server answers, and does.
@@ -266,6 +309,18 @@ impl World {
                     self.stops(&pod)
                 }
             });
+        }
+        let request =
+            if with_budget { format!("POST pods/{name}/eviction") } else { format!("DELETE pods/{name}") };
+        if let Some(answer) = self.replied(&request, !dry_run) {
+            if !dry_run && !matches!(answer, Answered::No(_)) {
+                self.stops(&pod);
+            }
+            return match answer {
+                Answered::Done(_) => Ok(()),
+                Answered::No(error) => Err(error),
+                Answered::Lost => Err(lost()),
+            };
         }
         let budgets: Vec<usize> =
             (0..self.budgets.len()).filter(|index| self.budgets[*index].holds(key)).collect();
@@ -349,6 +404,7 @@ impl World {
                 self.budgets[index].allowed += 1;
                 None
             }
+            Due::Relist(node) => Some(self.listed(&node)),
             Due::Away => Some(Happening::Lost(ApiError::Unreachable("connection refused".into()))),
             Due::Back => Some(Happening::Listed(self.pods.values().cloned().collect())),
             Due::Person(change) => {
@@ -367,8 +423,13 @@ impl Cluster {
 
     fn patched(&self, name: &str, operations: &Value) -> Result<Node, ApiError> {
         self.with(|world| {
-            world.log(format!("PATCH nodes/{name}"));
+            let request = format!("PATCH nodes/{name}");
+            world.log(request.clone());
             world.reachable()?;
+            let answer = world.replied(&request, true);
+            if let Some(Answered::No(error)) = answer {
+                return Err(error);
+            }
             let node = world.nodes.get_mut(name).ok_or_else(|| refusal(404, "no such node", None))?;
             let mut value = serde_json::to_value(&*node).unwrap();
             let patch: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
@@ -376,7 +437,7 @@ impl Cluster {
             let next = value["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
             value["metadata"]["resourceVersion"] = json!(next.to_string());
             *node = serde_json::from_value(value).unwrap();
-            Ok(node.clone())
+            if matches!(answer, Some(Answered::Lost)) { Err(lost()) } else { Ok(node.clone()) }
         })
     }
 }
@@ -424,7 +485,7 @@ impl Port for FakePort<'_> {
             return Happening::Interrupted;
         }
         if !std::mem::replace(&mut self.listed, true) && !self.cluster.with(|world| world.is_away()) {
-            return Happening::Listed(self.cluster.pods(&self.node).unwrap());
+            return self.cluster.with(|world| world.listed(&self.node));
         }
         let limit = limit.saturating_add(self.begun);
         self.cluster.with(|world| {
@@ -447,18 +508,18 @@ impl Port for FakePort<'_> {
 impl NodeApi for Cluster {
     fn node(&self, name: &str) -> Result<Node, ApiError> {
         self.with(|world| {
-            world.reachable()?;
-            world
-                .nodes
-                .get(name)
-                .cloned()
-                .ok_or_else(|| refusal(404, &format!("nodes \"{name}\" not found"), None))
+            let body = world.answers(&format!("GET nodes/{name}"))?;
+            let known = world.nodes.get(name);
+            if let Some(body) = body {
+                return Ok(replies::shown(known, name, &body));
+            }
+            known.cloned().ok_or_else(|| refusal(404, &format!("nodes \"{name}\" not found"), None))
         })
     }
 
     fn nodes(&self) -> Result<Vec<Node>, ApiError> {
         self.with(|world| {
-            world.reachable()?;
+            world.answers("GET nodes")?;
             if world.refused.contains(&"nodes") {
                 return Err(refusal(403, "nodes is forbidden", None));
             }
@@ -472,11 +533,7 @@ impl NodeApi for Cluster {
     }
 
     fn pods(&self, node: &str) -> Result<Vec<NodePod>, ApiError> {
-        self.with(|world| {
-            world.log(format!("LIST pods of {node}"));
-            world.reachable()?;
-            Ok(world.pods.values().filter(|pod| pod.node == node).cloned().collect())
-        })
+        self.with(|world| world.list(node))
     }
 
     fn evict(&self, request: &EvictionRequest) -> Result<(), ApiError> {
@@ -487,9 +544,16 @@ impl NodeApi for Cluster {
         })
     }
 
-    fn budgets_of(&self, _pod: &NodePod) -> Result<Vec<String>, ApiError> {
+    fn budgets_of(&self, pod: &NodePod) -> Result<Vec<String>, ApiError> {
+        let namespace = &pod.key.namespace;
+        self.with(|world| world.answers(&format!("GET poddisruptionbudgets/{namespace}")))?;
         let names = self.with(|world| world.readable_budgets.clone());
-        names.ok_or_else(|| refusal(403, "poddisruptionbudgets.policy is forbidden", None))
+        let names = names.ok_or_else(|| refusal(403, "poddisruptionbudgets.policy is forbidden", None))?;
+        let of_namespace = |name: String| match name.split_once('/') {
+            Some((place, name)) => (place == namespace).then(|| name.to_owned()),
+            None => Some(name),
+        };
+        Ok(names.into_iter().filter_map(of_namespace).collect())
     }
 
     fn drain_port(&self, node: &str) -> Box<dyn Port + '_> {
@@ -497,13 +561,16 @@ impl NodeApi for Cluster {
     }
 
     fn may(&self, access: &Access) -> Result<bool, ApiError> {
-        self.with(|world| world.reachable().map(|()| !world.refused.contains(&access.resource)))
+        self.with(|world| {
+            world.answers("POST selfsubjectaccessreviews")?;
+            Ok(!world.refused.contains(&access.resource))
+        })
     }
 
     fn create_event(&self, event: &Event) -> Result<(), ApiError> {
         let act = || {
             self.with(|world| {
-                world.reachable()?;
+                world.answers("POST events")?;
                 world.events.push(event.clone());
                 Ok(())
             })
@@ -512,13 +579,19 @@ impl NodeApi for Cluster {
     }
 
     fn leases(&self, _namespace: &str) -> Result<Vec<Lease>, ApiError> {
-        self.with(|world| world.reachable().map(|()| world.leases.values().cloned().collect()))
+        self.with(|world| {
+            world.answers("GET leases")?;
+            Ok(world.leases.values().cloned().collect())
+        })
     }
 
     fn put_lease(&self, _namespace: &str, lease: &Lease) -> Result<Lease, ApiError> {
         self.with(|world| {
-            world.reachable()?;
             let name = lease.metadata.name.clone().unwrap();
+            let method = if lease.metadata.resource_version.is_some() { "PUT" } else { "POST" };
+            let request = format!("{method} leases/{name}");
+            world.log(request.clone());
+            world.answers(&request)?;
             let found = world.leases.get(&name).and_then(|lease| lease.metadata.resource_version.clone());
             if found != lease.metadata.resource_version {
                 return Err(refusal(409, "the object has been modified", None));

@@ -39,6 +39,7 @@ use cgroup2_migrate::node::drain::Progress;
 use cgroup2_migrate::node::preflight::{self, Preflight};
 use cgroup2_migrate::node::{ApiError, NodeApi};
 use cgroup2_migrate::plan::{self, Plan};
+use cgroup2_migrate::report::Finding;
 use cluster::Cluster;
 use tree::{collect, copy, menu, scratch};
 
@@ -98,8 +99,14 @@ pub(crate) struct Sim {
     pub(crate) signal_kills_tool: Cell<bool>,
     /// Paths at which PID 1 has something else: the program runs in another mount namespace.
     pub(crate) elsewhere: RefCell<BTreeSet<PathBuf>>,
-    /// The API server, where the machine is a node: `NODE`.
+    /// The API server, where the machine is a node.
     pub(crate) cluster: Option<Cluster>,
+    /// Name of its Node object, or why none was found to be this machine.
+    pub(crate) node: RefCell<Result<String, String>>,
+    /// What else happens in the cluster when the node has booted.
+    pub(crate) on_boot: RefCell<Option<OnBoot>>,
+    /// What forbade the last migration.
+    pub(crate) blockers: RefCell<Vec<Finding>>,
     /// What the drain told.
     pub(crate) told: RefCell<Vec<String>>,
     /// When the API server's clock stood at the reboots.
@@ -119,7 +126,11 @@ pub(crate) struct Sim {
     pub(crate) reboots: Cell<usize>,
     /// Effects of the last attempt.
     pub(crate) effects: RefCell<Vec<String>>,
+    /// Effects of all attempts.
+    pub(crate) all_effects: RefCell<Vec<String>>,
 }
+
+type OnBoot = Box<dyn Fn(&Cluster)>;
 
 impl Sim {
     /// A machine whose settings file has this text, booted from the menu made of it.
@@ -159,6 +170,9 @@ impl Sim {
             signal_kills_tool: Cell::new(false),
             elsewhere: RefCell::default(),
             cluster: None,
+            node: RefCell::new(Ok(NODE.to_owned())),
+            on_boot: RefCell::default(),
+            blockers: RefCell::default(),
             told: RefCell::default(),
             rebooted_at: RefCell::default(),
             going_down: Cell::new(false),
@@ -169,6 +183,7 @@ impl Sim {
             tools_missing: Cell::new(false),
             reboots: Cell::new(0),
             effects: RefCell::new(Vec::new()),
+            all_effects: RefCell::new(Vec::new()),
         }
     }
 
@@ -292,7 +307,8 @@ impl Sim {
         self.put("proc/sys/kernel/random/boot_id", &self.boot_id());
         if let Some(cluster) = &self.cluster {
             cluster.passes(Duration::from_secs(60));
-            cluster.booted(NODE, &self.boot_id());
+            cluster.booted(self.node.borrow().as_deref().unwrap_or(NODE), &self.boot_id());
+            self.on_boot.borrow().iter().for_each(|happens| happens(cluster));
         }
         if self.hierarchy() == Hierarchy::Unified {
             self.put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids\n");
@@ -333,6 +349,7 @@ impl Sim {
         }
         let ending = program(host, self, verb, &stop_asked);
         self.effects.replace(fuse.log());
+        self.all_effects.borrow_mut().extend(fuse.log());
         self.reboots.set(self.reboots.get() + init.reboots());
         if init.reboots() > 0 {
             self.rebooted_at.borrow_mut().extend(self.cluster.iter().map(Cluster::elapsed));
@@ -393,7 +410,9 @@ impl Sim {
 
     fn preflight(&self, host: Host<'_>) -> Option<Result<Preflight, String>> {
         let cluster = self.cluster.as_ref()?;
-        Some(preflight::look(cluster, NODE, Vec::new(), host.clock.now()).map_err(|error| error.to_string()))
+        let look = |node: String| preflight::look(cluster, &node, Vec::new(), host.clock.now());
+        let node = self.node.borrow().clone();
+        Some(node.and_then(|node| look(node).map_err(|error| error.to_string())))
     }
 
     /// Makes the machine a node whose API server this is.
@@ -546,7 +565,8 @@ fn program(host: Host<'_>, sim: &Sim, verb: Verb, stop_asked: &dyn Fn() -> bool)
             let accept = options.accepted.clone();
             let settings = Settings { accept, no_drain: options.no_drain, ..Settings::default() };
             let plan = plan::make(&facts, &settings);
-            anyhow::ensure!(plan.blockers(&settings.accept).is_empty(), "blocked: {:?}", plan.findings);
+            sim.blockers.replace(plan.blockers(&settings.accept).into_iter().cloned().collect());
+            anyhow::ensure!(sim.blockers.borrow().is_empty(), "blocked: {:?}", plan.findings);
             anyhow::ensure!(!plan.nothing_to_do, "nothing to do");
             begin(host, &facts, &plan, options.clone())?
         }
