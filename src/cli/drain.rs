@@ -16,6 +16,7 @@ use crate::checks;
 use crate::config::Settings;
 use crate::migration::service::Kubernetes;
 use crate::node::NodeApi;
+use crate::node::budgets::with_budgets;
 use crate::node::cordon::{self, Before, CordonError, Uncordoned};
 use crate::node::drain::{self, Listener, Outcome, Policy, Progress};
 use crate::node::preflight::Preflight;
@@ -93,6 +94,7 @@ fn cordoned_and_drained(
 ) -> Result<Outcome, CordonError> {
     cordon::cordon(api, before, run)?;
     let outcome = drain::run(policy(before, settings), api.drain_port(&before.node).as_mut(), listener);
+    let outcome = with_budgets(api, &before.node, outcome);
     if outcome.is_failure() {
         match cordon::uncordon(api, before, run) {
             Ok(uncordoned) => tell(&format!("uncordon: {uncordoned}")),

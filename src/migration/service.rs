@@ -9,6 +9,7 @@ use super::failpoint::reach;
 use super::journal::{Journal, NodePart, Options};
 use super::store::Store;
 use crate::host::Clock;
+use crate::node::budgets::with_budgets;
 use crate::node::cordon::{self, CordonError, Uncordoned};
 use crate::node::drain::{self, Listener, Outcome, Policy, Progress};
 use crate::node::select::Allowed;
@@ -20,6 +21,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// How long one run waits for an API server that does not answer. The unit that resumes comes again after it.
 const API_PATIENCE: Duration = Duration::from_secs(1800);
+
+/// The same for the cordon: nothing is changed yet that would have to be held up.
+const CORDON_PATIENCE: Duration = Duration::from_secs(300);
 
 /// How long the kubelet may take to report a proven boot as ready. It restarts every pod of the node in that time.
 const READY_WITHIN: Duration = Duration::from_secs(900);
@@ -57,16 +61,36 @@ pub(super) struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Cordons the node. That we are about to is written down first.
+    /// Cordons the node. That we are about to is written down first. A server that does not answer for a moment, or
+    /// whose answer was lost, is asked again: a run that ended here could leave its cordon on.
     pub(super) fn cordon(&self, journal: &mut Journal) -> Result<Went> {
-        let run = journal.txn.clone();
-        let node = part(journal)?;
-        node.cordon_begun = true;
-        let before = node.before.clone();
+        part(journal)?.cordon_begun = true;
         self.store.save(journal)?;
         reach("before-cordon");
-        let outcome = self.connected(|api| {
-            cordon::cordon(api, &before, &run)?;
+        let mut waited = Duration::ZERO;
+        loop {
+            let error = match self.try_cordon(journal) {
+                Ok(()) => break,
+                Err(error) => error,
+            };
+            if !error.may_pass() || waited >= CORDON_PATIENCE {
+                return Ok(later_or_back(error));
+            }
+            if (self.stop_asked)() {
+                return Ok(Went::Interrupted);
+            }
+            self.waits(journal, &error.to_string())?;
+            waited += PAUSE;
+        }
+        reach("after-cordon");
+        part(journal)?.cordoned = true;
+        Ok(Went::On)
+    }
+
+    fn try_cordon(&self, journal: &Journal) -> Result<(), CordonError> {
+        let Some(node) = &journal.node else { return Ok(()) };
+        self.connected(|api| {
+            cordon::cordon(api, &node.before, &journal.txn)?;
             self.told(
                 api,
                 journal,
@@ -75,13 +99,7 @@ impl Service<'_> {
                 false,
             );
             Ok(())
-        });
-        reach("after-cordon");
-        match outcome {
-            Ok(()) => part(journal)?.cordoned = true,
-            Err(error) => return Ok(later_or_back(error)),
-        }
-        Ok(Went::On)
+        })
     }
 
     /// Lets every pod go that has to.
@@ -89,7 +107,9 @@ impl Service<'_> {
         let policy = || policy(journal);
         let outcome = self.connected(|api| {
             let mut listener = Telling(self.kubernetes);
-            let outcome = drain::run(policy(), api.drain_port(&node_name(journal)).as_mut(), &mut listener);
+            let node = node_name(journal);
+            let outcome = drain::run(policy(), api.drain_port(&node).as_mut(), &mut listener);
+            let outcome = with_budgets(api, &node, outcome);
             self.told(api, journal, reason(&outcome), &outcome.to_string(), outcome.is_failure());
             Ok(outcome)
         });

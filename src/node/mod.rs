@@ -4,6 +4,7 @@
 //! Everything goes through the one seam [`NodeApi`]: the real one is in `client`.
 
 mod api;
+pub mod budgets;
 pub mod client;
 pub mod cordon;
 pub mod drain;

@@ -87,6 +87,8 @@ impl Policy {
 pub struct Left {
     /// Which.
     pub pod: PodKey,
+    /// What the server said stands in its way, if it said so.
+    pub by: Option<ObstacleKind>,
     /// Why, with what stands in its way by name.
     pub why: String,
     /// Since when.
@@ -347,6 +349,7 @@ impl Drain {
             .values()
             .map(|tracked| Left {
                 pod: tracked.pod.key.clone(),
+                by: tracked.obstacle().map(|obstacle| obstacle.kind.clone()),
                 why: why(tracked),
                 waited: elapsed.saturating_sub(tracked.since),
             })
