@@ -59,9 +59,18 @@ pub(crate) struct World {
     pub(crate) refused: Vec<&'static str>,
     /// The API is away from here to there.
     pub(crate) away: Option<(Duration, Duration)>,
+    /// What a node's kubelet had reported each time the node was uncordoned: its boot, and whether it was ready.
+    pub(crate) uncordons: Vec<Uncordon>,
     requests: Vec<(Duration, String)>,
     agenda: BTreeMap<(Duration, u64), Due>,
     sequence: u64,
+}
+
+/// A node, as it was when it came back into service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Uncordon {
+    pub(crate) boot_id: String,
+    pub(crate) ready: bool,
 }
 
 /// Scripted answers of one eviction.
@@ -168,6 +177,7 @@ impl Cluster {
             events: Vec::new(),
             refused: Vec::new(),
             away: None,
+            uncordons: Vec::new(),
             requests: Vec::new(),
             agenda: BTreeMap::new(),
             sequence: 0,
@@ -434,12 +444,27 @@ impl Cluster {
             let mut value = serde_json::to_value(&*node).unwrap();
             let patch: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
             json_patch::patch(&mut value, &patch).map_err(|error| refusal(422, &error.to_string(), None))?;
+            if is_cordoned(node) && value["spec"]["unschedulable"] != json!(true) {
+                world.uncordons.push(uncordon(node));
+            }
             let next = value["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
             value["metadata"]["resourceVersion"] = json!(next.to_string());
             *node = serde_json::from_value(value).unwrap();
             if matches!(answer, Some(Answered::Lost)) { Err(lost()) } else { Ok(node.clone()) }
         })
     }
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default()
+}
+
+fn uncordon(node: &Node) -> Uncordon {
+    let status = node.status.as_ref();
+    let boot_id = status.and_then(|status| Some(status.node_info.as_ref()?.boot_id.clone()));
+    let mut conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    Uncordon { boot_id: boot_id.unwrap_or_default(), ready }
 }
 
 impl Budget {

@@ -138,9 +138,7 @@ impl Scenario {
     /// # Errors
     /// What is wrong with it, in words.
     pub(crate) fn read(folder: &Path) -> Result<Self, String> {
-        let text =
-            std::fs::read_to_string(folder.join("scenario.json")).map_err(|error| error.to_string())?;
-        serde_json::from_str(&text).map_err(|error| format!("scenario.json: {error}"))
+        serde_json::from_value(text(folder)?).map_err(|error| format!("scenario.json: {error}"))
     }
 
     /// Keys that only describe and that nobody knows.
@@ -155,6 +153,12 @@ impl Scenario {
         all.extend(self.lock.iter().flat_map(|lock| of("lock.", &lock.rest)));
         all
     }
+}
+
+/// The file, as JSON of any form.
+pub(crate) fn text(folder: &Path) -> Result<Value, String> {
+    let text = std::fs::read_to_string(folder.join("scenario.json")).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| format!("scenario.json: {error}"))
 }
 
 impl Texts {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::order;
 use super::play::{End, Played};
-use crate::sim::cluster::Cluster;
+use crate::sim::cluster::{Cluster, Uncordon};
 
 /// Everything that is not as it should be.
 pub(crate) fn failures(expect: &Map<String, Value>, played: &Played) -> Vec<String> {
@@ -32,6 +32,7 @@ fn judge(key: &str, wanted: &Value, played: &Played) -> Result<(), String> {
         "logged" => all_in(key, wanted, &played.logged, true),
         "unschedulable" | "cordoned" => is(is_cordoned(cluster, &played.node)),
         "uncordoned" => is(!is_cordoned(cluster, &played.node)),
+        "uncordon" => uncordon(wanted, cluster),
         "rebooted" => is(reboots > 0),
         "reboots" => counts(reboots),
         "patches" => counts(cluster.count("PATCH nodes/")),
@@ -108,6 +109,30 @@ fn is_cordoned(cluster: &Cluster, node: &str) -> bool {
     cluster
         .with(|world| world.nodes.get(node).and_then(|node| node.spec.as_ref()?.unschedulable))
         .unwrap_or_default()
+}
+
+/// Whether, or under which condition, the node came back into service by us: a yes or no, `never`, `only after bootID X
+/// is posted` (`...` stands for the beginning of an id), `only after Ready`.
+fn uncordon(wanted: &Value, cluster: &Cluster) -> Result<(), String> {
+    let uncordons = cluster.with(|world| world.uncordons.clone());
+    let found = format!("{uncordons:?}");
+    let words: Vec<&str> = wanted.as_str().unwrap_or_default().split_whitespace().collect();
+    let is_of = |uncordon: &Uncordon, id: &str| match id.strip_prefix("...").or(id.strip_prefix('…')) {
+        Some(end) => uncordon.boot_id.ends_with(end),
+        None => uncordon.boot_id == id,
+    };
+    let all = |is_right: &dyn Fn(&Uncordon) -> bool| !uncordons.is_empty() && uncordons.iter().all(is_right);
+    let is_right = match (wanted.as_bool(), words.as_slice()) {
+        (Some(yes), _) => yes != uncordons.is_empty(),
+        (None, ["never"]) => uncordons.is_empty(),
+        (
+            None,
+            ["only", "after", "bootID", id] | ["only", "after", "bootID", id, "is", "posted" | "reported"],
+        ) => all(&|uncordon| uncordon.ready && is_of(uncordon, id)),
+        (None, ["only", "after", "Ready", ..]) => all(&|uncordon| uncordon.ready),
+        _ => return Err(wrong("uncordon", wanted, "that is not understood")),
+    };
+    if is_right { Ok(()) } else { Err(wrong("uncordon", wanted, found)) }
 }
 
 /// Names of the pods whose eviction was asked for, and not only evaluated.

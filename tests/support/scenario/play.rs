@@ -18,8 +18,14 @@ use serde_json::{Map, Value, json};
 
 use super::form::{LockForm, Scenario};
 use super::log::logged;
+use super::words::Happens;
 use super::world::{self, Stage};
 use crate::sim::{Sim, Verb};
+
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+
+/// How long a kubelet takes that is slow to report.
+const LATE: Duration = Duration::from_secs(120);
 
 /// How often the unit that resumes comes again while it is told to try later.
 const COMES_AGAIN: usize = 4;
@@ -134,14 +140,20 @@ fn options(given: &Map<String, Value>) -> Result<Options, String> {
 
 /// A machine that booted into v1, and whose node the program has to find.
 fn machine(folder: &Path, scenario: &Scenario, stage: Stage) -> Sim {
-    let of_tree = std::fs::read_to_string(folder.join("proc/sys/kernel/random/boot_id")).ok();
-    let of_node = scenario.node.boot_id.clone().filter(|_| scenario.nodes.is_empty());
-    let boot_id = of_tree.or(of_node).unwrap_or("boot-of-this-machine".to_owned());
-    let mut sim = Sim::over(folder, Hierarchy::Hybrid, vec![boot_id.clone()]);
+    let boot_ids = boot_ids(folder, scenario);
+    let boot_id = boot_ids[0].clone();
+    let mut boots = stage.boots.clone();
+    if recorded_before(folder).is_some() {
+        // The cordon of such a tree is ours, from before the reboot.
+        let patch = json!({"spec": {"unschedulable": null}});
+        stage.cluster.with(|world| world.merge_node(&scenario.node.name, &patch));
+        boots.push_front(reports_late(boot_ids[boot_ids.len() - 1].trim()));
+    }
+    let mut sim = Sim::over(folder, Hierarchy::Hybrid, boot_ids);
     sim.put("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
     let found = node_of_machine(&sim, &stage);
     *sim.node.borrow_mut() = found.clone();
-    let Stage { cluster, boots, last_boot_repeats, .. } = stage;
+    let Stage { cluster, last_boot_repeats, .. } = stage;
     sim.cluster = Some(cluster);
     let boots = RefCell::new(boots);
     let node = found.unwrap_or_default();
@@ -152,6 +164,26 @@ fn machine(folder: &Path, scenario: &Scenario, stage: Stage) -> Sim {
         world::boots(cluster, &this.unwrap_or_default(), &node, boot_id.trim());
     })));
     sim
+}
+
+/// The id of the first boot; where the tree is that of a second one, both.
+fn boot_ids(folder: &Path, scenario: &Scenario) -> Vec<String> {
+    let of_node = scenario.node.boot_id.clone().filter(|_| scenario.nodes.is_empty());
+    let known = [recorded_before(folder), std::fs::read_to_string(folder.join(BOOT_ID)).ok()];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    if known.is_empty() { vec![of_node.unwrap_or("boot-of-this-machine".to_owned())] } else { known }
+}
+
+/// A tree that was recorded after the reboot says which boot was the one before.
+fn recorded_before(folder: &Path) -> Option<String> {
+    std::fs::read_to_string(folder.join("state/boot_id_before")).ok()
+}
+
+/// The kubelet is late with its first word of the new boot; the last one of the old boot said that all is well.
+fn reports_late(boot_id: &str) -> Vec<Happens> {
+    let patch = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
+    let posts = Happens::NodeIs { node: None, patch, after: LATE, length: None };
+    vec![Happens::SameBoot, posts]
 }
 
 fn node_of_machine(sim: &Sim, stage: &Stage) -> Result<String, String> {
