@@ -39,7 +39,7 @@ test: setup-tests ## Run every test that needs no virtual machine and no Kuberne
 	cargo test --workspace
 
 test-kubernetes: setup-kubernetes ## Run the tests that need a real API server (builds it once: minutes)
-	@programs=$$(./scripts/kube-binaries) && KUBE_BIN_DIR=$$programs cargo test --package kube-tests
+	@programs=$$(./scripts/kube-binaries etcd kube-apiserver kubectl) && KUBE_BIN_DIR=$$programs cargo test --package kube-tests
 
 lint: setup-build ## Check formatting and lints
 	cargo fmt --all --check

@@ -28,6 +28,16 @@ impl Programs {
         programs
     }
 
+    /// One more program, which only some tests need. `None`, with the reason on standard error, where it is not there.
+    pub fn further_or_skip(&self, program: &str) -> Option<PathBuf> {
+        let path = self.path(program);
+        if !path.is_file() {
+            skip(&format!("there is no program {} (see KUBE_BIN_DIR)", path.display()));
+            return None;
+        }
+        Some(path)
+    }
+
     /// The full path of one of them.
     pub fn path(&self, program: &str) -> PathBuf {
         self.0.join(program)

@@ -1,89 +1,17 @@
 //! Our client with a kubelet's certificate against a real API server.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::time::Duration;
 
-use cgroup2_migrate::host::fake::FakeInit;
-use cgroup2_migrate::host::fake_mounts::FakeMounts;
-use cgroup2_migrate::host::{Host, RootedFs, SystemClock, SystemRunner};
-use cgroup2_migrate::node::client::{Client, Doings, accesses, missing, node_of_host};
+use cgroup2_migrate::node::client::{Doings, accesses, missing, node_of_host};
 use cgroup2_migrate::node::drain::{Happening, Listener, Outcome, Policy, Port, Progress, run};
 use cgroup2_migrate::node::select::Allowed;
-use cgroup2_migrate::node::{ApiError, EvictionRequest, NodeApi as _, NodePod};
-use kube_tests::{Caller, FakeKubelet, Programs, TestCluster, objects, tally};
-use serde_json::{Value, json};
-use tokio::runtime::Runtime;
-
-/// A node of a cluster, and somebody who may do everything there. The client has a runtime of its own: what the test
-/// does to the cluster it does on another one, in turns.
-struct Story<'a> {
-    runtime: Runtime,
-    cluster: &'a TestCluster,
-    admin: Caller,
-    node: &'a str,
-    fs: RootedFs,
-    init: FakeInit,
-    mounts: FakeMounts,
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-/// One on the cluster that all share.
-fn begin(node: &'static str) -> Option<Story<'static>> {
-    let runtime = runtime();
-    let cluster = runtime.block_on(kube_tests::shared())?;
-    Some(Story::new(runtime, cluster, node))
-}
-
-impl<'a> Story<'a> {
-    fn new(runtime: Runtime, cluster: &'a TestCluster, node: &'a str) -> Self {
-        let admin = runtime.block_on(async {
-            let admin = cluster.admin().await;
-            objects::create_node(&admin, node).await;
-            objects::create_namespace(&admin, node).await;
-            admin
-        });
-        let (fs, init, mounts) = (RootedFs::new("/"), FakeInit::new(), FakeMounts::default());
-        Self { runtime, cluster, admin, node, fs, init, mounts }
-    }
-
-    fn open(&self, runner: &'a SystemRunner) -> Client<'_> {
-        self.open_at(runner, &self.kubeconfig())
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        self.cluster.kubelet_kubeconfig(self.node).unwrap()
-    }
-
-    fn open_at<'b>(&'b self, runner: &'b SystemRunner, path: &Path) -> Client<'b> {
-        let (init, mounts) = (&self.init, &self.mounts);
-        Client::open(Host { fs: &self.fs, runner, clock: &SystemClock, mounts, init }, path).unwrap()
-    }
-
-    /// A pod that runs.
-    fn pod(&self, name: &str, app: &str) -> Value {
-        self.runtime.block_on(async {
-            let pod = objects::pod(self.node, name, app);
-            let pod = objects::create_pod(&self.admin, self.node, pod).await;
-            objects::set_running(&self.admin, self.node, name, true).await;
-            pod
-        })
-    }
-
-    /// The API object of this node's machine, as its kubelet would report it.
-    fn reports(&self, machine_id: &str) {
-        let info = json!({
-            "machineID": machine_id, "systemUUID": "other", "bootID": "other", "architecture": "amd64",
-            "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
-            "operatingSystem": "linux", "osImage": "",
-        });
-        let path = format!("/api/v1/nodes/{}/status", self.node);
-        self.runtime.block_on(self.admin.patch(&path, json!({"status": {"nodeInfo": info}}))).ok();
-    }
-}
+use cgroup2_migrate::node::{ApiError, EvictionRequest, NodeApi as _};
+use kube_tests::{FakeKubelet, Programs, TestCluster, objects, tally};
+use serde_json::json;
+use support::{Story, begin, pods, runtime};
 
 struct Nobody;
 
@@ -91,34 +19,10 @@ impl Listener for Nobody {
     fn progress(&mut self, _: &Progress) {}
 }
 
-/// The pods of this node, once the server lets its kubelet evict them.
-fn pods(client: &Client<'_>, node: &str, count: usize) -> Vec<NodePod> {
-    let asked = |pod: &NodePod| EvictionRequest { pod: pod.key.clone(), grace_seconds: None, dry_run: true };
-    loop {
-        let pods = client.pods(node).unwrap();
-        let is_known = |pod: &NodePod| client.evict(&asked(pod)).is_ok_or_held();
-        if pods.len() == count && pods.iter().all(is_known) {
-            return pods;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-trait IsOkOrHeld {
-    fn is_ok_or_held(&self) -> bool;
-}
-
-impl IsOkOrHeld for Result<(), ApiError> {
-    fn is_ok_or_held(&self) -> bool {
-        self.as_ref().map_or_else(|error| error.code() == Some(429), |()| true)
-    }
-}
-
 #[test]
 fn a_kubelet_has_every_right_a_run_needs_but_the_lock() {
     let Some(story) = begin("rights") else { return };
-    let runner = SystemRunner::new();
-    let client = story.open(&runner);
+    let client = story.open();
     let doings = Doings { node: "rights", drains: true, deletes: true, locks_in: None };
     assert_eq!(missing(&client, accesses(&doings)).unwrap(), []);
     let with_lock = Doings { locks_in: Some("cgroup2-migrate"), ..doings };
@@ -131,8 +35,7 @@ fn a_kubelet_has_every_right_a_run_needs_but_the_lock() {
 #[test]
 fn a_cordon_all_or_nothing() {
     let Some(story) = begin("cordons") else { return };
-    let runner = SystemRunner::new();
-    let client = story.open(&runner);
+    let client = story.open();
     let add = json!({"op": "add", "path": "/spec/unschedulable", "value": true});
     let node = client.patch_node("cordons", &json!([add.clone()])).unwrap();
     assert_eq!(node.spec.unwrap().unschedulable, Some(true));
@@ -143,19 +46,17 @@ fn a_cordon_all_or_nothing() {
 #[test]
 fn an_event_of_the_node() {
     let Some(story) = begin("events") else { return };
-    let runner = SystemRunner::new();
     let event = json!({
         "metadata": {"generateName": "events.", "namespace": "default"},
         "involvedObject": {"kind": "Node", "name": "events"}, "reason": "Drained", "message": "m", "type": "Normal",
     });
-    story.open(&runner).create_event(&serde_json::from_value(event).unwrap()).unwrap();
+    story.open().create_event(&serde_json::from_value(event).unwrap()).unwrap();
 }
 
 #[test]
 fn the_options_of_an_eviction_are_heard() {
     let Some(story) = begin("options") else { return };
-    let runner = SystemRunner::new();
-    let client = story.open(&runner);
+    let client = story.open();
     story.pod("p", "a");
     let pod = pods(&client, "options", 1).remove(0);
     let mut asked = EvictionRequest { pod: pod.key.clone(), grace_seconds: Some(7), dry_run: true };
@@ -176,8 +77,7 @@ fn the_options_of_an_eviction_are_heard() {
 #[test]
 fn the_no_of_a_budget_comes_at_once_and_names_it() {
     let Some(story) = begin("budgets") else { return };
-    let runner = SystemRunner::new();
-    let client = story.open(&runner);
+    let client = story.open();
     story.pod("p", "a");
     story.runtime.block_on(async {
         objects::create_budget(&story.admin, "budgets", "b", "a").await;
@@ -188,16 +88,15 @@ fn the_no_of_a_budget_comes_at_once_and_names_it() {
     let Err(ApiError::Refused(status)) = client.evict(&asked) else { panic!() };
     assert_eq!(status.code, 429);
     assert!(status.cause("DisruptionBudget").unwrap().message.contains("disruption budget b needs 1"));
-    let admin = story.open_at(&runner, &story.cluster.admin_kubeconfig().unwrap());
+    let admin = story.open_at(&story.cluster.admin_kubeconfig().unwrap());
     assert_eq!(admin.budgets_of(&pod).unwrap(), ["b"]);
 }
 
 #[test]
 fn the_node_is_this_machine_or_it_is_left_alone() {
     let Some(story) = begin("machines") else { return };
-    let runner = SystemRunner::new();
     let Ok(own) = std::fs::read_to_string("/etc/machine-id") else { return };
-    let client = story.open(&runner);
+    let client = story.open();
     story.reports(own.trim());
     assert_eq!(node_of_host(&client).unwrap().metadata.name.as_deref(), Some("machines"));
     story.reports("dead");
@@ -205,16 +104,15 @@ fn the_node_is_this_machine_or_it_is_left_alone() {
     assert!(why.contains("is another machine: machineID dead there"), "{why}");
     // With a credential of its own the node is found among all.
     story.reports(own.trim());
-    let admin = story.open_at(&runner, &story.cluster.admin_kubeconfig().unwrap());
+    let admin = story.open_at(&story.cluster.admin_kubeconfig().unwrap());
     assert_eq!(node_of_host(&admin).unwrap().metadata.name.as_deref(), Some("machines"));
 }
 
 #[test]
 fn a_drain_of_many_pods_asks_little() {
     let Some(story) = begin("many") else { return };
-    let runner = SystemRunner::new();
     let _kubelet = FakeKubelet::start(story.cluster, "many").unwrap();
-    let client = story.open(&runner);
+    let client = story.open();
     for number in 0..30 {
         story.pod(&format!("p{number}"), "a");
     }
@@ -258,8 +156,7 @@ fn a_server_that_is_away_and_comes_back_in_the_middle_of_a_watch() {
     let runtime = runtime();
     let cluster = runtime.block_on(TestCluster::start(programs)).unwrap();
     let story = Story::new(runtime, &cluster, "away");
-    let runner = SystemRunner::new();
-    let client = story.open(&runner);
+    let client = story.open();
     let mut port = client.drain_port("away");
     assert_eq!(next_but(&mut *port, ""), "listed 0");
     story.runtime.block_on(async {
@@ -283,10 +180,9 @@ fn a_server_that_is_away_and_comes_back_in_the_middle_of_a_watch() {
 #[test]
 fn a_certificate_that_was_renewed_is_used_without_a_new_start() {
     let Some(story) = begin("renewal") else { return };
-    let runner = SystemRunner::new();
     let (kubeconfig, other) =
         (story.kubeconfig(), story.cluster.kubelet_kubeconfig("renewal-other").unwrap());
-    let client = story.open_at(&runner, &kubeconfig);
+    let client = story.open_at(&kubeconfig);
     assert_eq!(client.who_am_i().unwrap().as_deref(), Some("system:node:renewal"));
     // As a kubelet does it: the link `current` is replaced in one step by one to another file.
     let current = story.cluster.folder().join("system-node-renewal-current.pem");

@@ -72,6 +72,8 @@ fn reason_to_stay(pod: &NodePod, node: &str) -> Option<Reason> {
     if pod.mirror {
         return Some(Reason::Mirror);
     }
+    // Of whatever group: one of OpenKruise puts its pods back as well. kubectl 1.37 knows those of apps/v1 only, and
+    // asks whether they are still there (kube-tests/tests/differential.rs has every difference).
     let is_of_daemon_set = pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
     (is_of_daemon_set && !pod.finished).then_some(Reason::DaemonSet)
 }
