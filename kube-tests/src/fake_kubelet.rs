@@ -10,44 +10,22 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, WatchEvent, WatchParams};
 use kube::core::ResourceExt as _;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use crate::caller::Caller;
 use crate::cluster::TestCluster;
-use crate::objects::{STOPS_AFTER, running};
+use crate::objects::{NEVER_RUNS, STOPS_AFTER, running};
+use crate::worker::Worker;
 
 /// Works on a thread of its own until dropped. It asks as `fake-kubelet`, so that requests of the node's own user are
 /// all of the program under test.
-pub struct FakeKubelet {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
+pub struct FakeKubelet(#[expect(dead_code, reason = "works until it is dropped")] Worker);
 
 impl FakeKubelet {
     /// For the pods of this node.
     pub fn start(cluster: &TestCluster, node: &str) -> Result<Self> {
         let kubeconfig = cluster.kubeconfig("fake-kubelet", "system:masters")?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
         let node = node.to_owned();
-        let work = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = stopped => {}
-                    () = run(&kubeconfig, &node) => {}
-                }
-            });
-        };
-        Ok(Self { stop: Some(stop), thread: Some(std::thread::spawn(work)) })
-    }
-}
-
-impl Drop for FakeKubelet {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Worker::start(async move { run(&kubeconfig, &node).await }).map(Self)
     }
 }
 
@@ -81,11 +59,16 @@ async fn tend(caller: &Caller, pod: &Pod) -> Result<()> {
         if let Some(after) = stops_after(pod)? {
             tokio::spawn(stop(caller.clone(), namespace, pod.name_any(), pod.uid(), after));
         }
-    } else if pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending") {
+    } else if is_to_run(pod) {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{}/status", pod.name_any());
         caller.ask(http::Method::PATCH, &path, Some(running(true))).await?;
     }
     Ok(())
+}
+
+fn is_to_run(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    phase == Some("Pending") && !pod.annotations().contains_key(NEVER_RUNS)
 }
 
 /// `None` if it never stops.

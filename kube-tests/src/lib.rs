@@ -9,10 +9,12 @@
 //! audit         what the server was asked, by whom, and what it said
 //! objects       nodes, pods, disruption budgets; what controllers would write to them, the test writes
 //! fake_kubelet  runs the pods of a node on paper: ready at once, gone some time after they are told to stop
+//! fake_controller  makes new pods for those that go, and counts budgets anew
+//! worker        what the fakes work on: a thread that ends when it is dropped
 //! ```
 //!
-//! No scheduler and no controller runs: a test binds its pods to nodes itself and writes the status of its budgets,
-//! so nothing happens that the test did not do.
+//! No scheduler and no controller runs: a test binds its pods to nodes itself and writes the status of its budgets, or
+//! starts the fakes that do, so nothing happens that the test did not do.
 //!
 //! ```no_run
 //! # async fn a_test() {
@@ -28,15 +30,18 @@ mod audit;
 mod authority;
 mod caller;
 mod cluster;
+mod fake_controller;
 mod fake_kubelet;
 mod folder;
 pub mod objects;
 mod process;
 mod programs;
+mod worker;
 
 pub use audit::{Request, tally};
 pub use caller::{Answer, Caller};
 pub use cluster::{TestCluster, shared};
+pub use fake_controller::FakeController;
 pub use fake_kubelet::FakeKubelet;
 pub use programs::Programs;
 

@@ -8,6 +8,9 @@ use crate::caller::Caller;
 /// that hangs. At once where it is missing.
 pub const STOPS_AFTER: &str = "kube-tests/stops-after";
 
+/// On a pod that the fake kubelet leaves Pending.
+pub const NEVER_RUNS: &str = "kube-tests/never-runs";
+
 /// A node that is Ready.
 pub async fn create_node(admin: &Caller, name: &str) {
     admin.post("/api/v1/nodes", json!({"metadata": {"name": name}})).await.ok();

@@ -6,18 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use cgroup2_migrate::node::client::{Doings, accesses, missing, node_of_host};
-use cgroup2_migrate::node::drain::{Happening, Listener, Outcome, Policy, Port, Progress, run};
+use cgroup2_migrate::node::drain::{Happening, Outcome, Policy, Port};
 use cgroup2_migrate::node::select::Allowed;
 use cgroup2_migrate::node::{ApiError, EvictionRequest, NodeApi as _};
 use kube_tests::{FakeKubelet, Programs, TestCluster, objects, tally};
 use serde_json::json;
-use support::{Story, begin, pods, runtime};
-
-struct Nobody;
-
-impl Listener for Nobody {
-    fn progress(&mut self, _: &Progress) {}
-}
+use support::{Story, begin, drained, pods, runtime};
 
 #[test]
 fn a_kubelet_has_every_right_a_run_needs_but_the_lock() {
@@ -121,9 +115,7 @@ fn a_drain_of_many_pods_asks_little() {
     let before = story.cluster.requests(user).unwrap().len();
     let allowed = Allowed { unmanaged: true, ..Allowed::default() };
     let policy = Policy { allowed, ..Policy::new("many") };
-    let mut port = client.drain_port("many");
-    assert_eq!(run(policy, &mut *port, &mut Nobody), Outcome::Drained(vec![]));
-    drop(port);
+    assert_eq!(drained(&client, policy), Outcome::Drained(vec![]));
     let requests = story.cluster.requests(user).unwrap().split_off(before);
     assert!(requests.len() <= 30 + 5, "{:?}", tally(&requests));
     assert!(requests.iter().all(|request| request.agent.starts_with("cgroup2-migrate/")));

@@ -9,6 +9,7 @@ use cgroup2_migrate::host::fake::FakeInit;
 use cgroup2_migrate::host::fake_mounts::FakeMounts;
 use cgroup2_migrate::host::{Host, RootedFs, SystemClock, SystemRunner};
 use cgroup2_migrate::node::client::Client;
+use cgroup2_migrate::node::drain::{Listener, Outcome, Policy, Progress, run};
 use cgroup2_migrate::node::{ApiError, EvictionRequest, NodeApi as _, NodePod};
 use kube_tests::{Caller, TestCluster, objects};
 use serde_json::{Value, json};
@@ -80,6 +81,11 @@ impl<'a> Story<'a> {
         self.cluster.kubelet_kubeconfig(self.node).unwrap()
     }
 
+    /// The Node object.
+    pub(crate) fn node(&self) -> Value {
+        self.runtime.block_on(self.admin.get(&format!("/api/v1/nodes/{}", self.node))).ok()
+    }
+
     /// A pod that runs.
     pub(crate) fn pod(&self, name: &str, app: &str) -> Value {
         self.runs(objects::pod(self.node, name, app))
@@ -105,6 +111,27 @@ impl<'a> Story<'a> {
         let path = format!("/api/v1/nodes/{}/status", self.node);
         self.runtime.block_on(self.admin.patch(&path, json!({"status": {"nodeInfo": info}}))).ok();
     }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+pub(crate) struct Heard(pub(crate) Vec<Progress>);
+
+impl Listener for Heard {
+    fn progress(&mut self, progress: &Progress) {
+        self.0.push(progress.clone());
+    }
+}
+
+pub(crate) fn drained(client: &Client<'_>, policy: Policy) -> Outcome {
+    heard(client, policy).0
+}
+
+/// A drain, and what was told meanwhile.
+pub(crate) fn heard(client: &Client<'_>, policy: Policy) -> (Outcome, Vec<Progress>) {
+    let mut heard = Heard::default();
+    let mut port = client.drain_port(&policy.node);
+    (run(policy, &mut *port, &mut heard), heard.0)
 }
 
 /// The pods of this node, once the server lets its kubelet evict them.
