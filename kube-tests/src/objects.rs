@@ -11,9 +11,11 @@ pub const STOPS_AFTER: &str = "kube-tests/stops-after";
 /// On a pod that the fake kubelet leaves Pending.
 pub const NEVER_RUNS: &str = "kube-tests/never-runs";
 
-/// A node that is Ready.
+/// A node that is Ready, with a label as a kubelet gives it: of an object that is created with nothing but a name the
+/// server never keeps who wrote which field.
 pub async fn create_node(admin: &Caller, name: &str) {
-    admin.post("/api/v1/nodes", json!({"metadata": {"name": name}})).await.ok();
+    let labels = json!({"kubernetes.io/hostname": name});
+    admin.post("/api/v1/nodes", json!({"metadata": {"name": name, "labels": labels}})).await.ok();
     let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
     let status = json!({"status": {"conditions": [ready]}});
     admin.patch(&format!("/api/v1/nodes/{name}/status"), status).await.ok();

@@ -191,7 +191,8 @@ pub fn whose(node: &Node, run: &str) -> Whose {
         Some(writer) if writer != FIELD_MANAGER => {
             Whose::Others(format!("{writer} cordoned it anew after we did"))
         }
-        // A server, or a test, without managed fields: the mark alone counts.
+        // Nobody known: the mark alone counts. kube-apiserver 1.37 keeps who wrote what of each node that a kubelet
+        // registers; of an object that was created with nothing but a name it never begins to.
         Some(_) | None => Whose::Ours,
     }
 }
