@@ -60,6 +60,13 @@ impl ApiStatus {
     pub fn cause(&self, reason: &str) -> Option<&Cause> {
         self.causes.iter().find(|cause| cause.reason == reason)
     }
+
+    /// True if the server has only just started: kube-apiserver 1.37.2 answers 403 in these words while a part of its
+    /// admission does not know its own objects yet.
+    #[must_use]
+    pub fn is_of_a_start(&self) -> bool {
+        self.code == 403 && self.message.ends_with("not yet ready to handle request")
+    }
 }
 
 impl ApiError {
@@ -78,7 +85,7 @@ impl ApiError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
-            Self::Refused(status) => matches!(status.code, 408 | 429 | 500..),
+            Self::Refused(status) => matches!(status.code, 408 | 429 | 500..) || status.is_of_a_start(),
             Self::Unusable(_) => false,
         }
     }

@@ -82,6 +82,7 @@ fn refused(status: &ApiStatus) -> Answer {
         409 if is_of_another_uid(status) => Answer::Again(told(ObstacleKind::NotFound, status)),
         // Another writer was first; credentials that are being renewed; a time limit of the server's own.
         401 | 408 | 409 | 429 | 500.. => Answer::Again(told(ObstacleKind::Overloaded, status)),
+        403 if status.is_of_a_start() => Answer::Again(told(ObstacleKind::Overloaded, status)),
         403 => Answer::Never(told(ObstacleKind::Forbidden, status)),
         _ => Answer::Never(told(ObstacleKind::Other, status)),
     }
@@ -190,6 +191,8 @@ mod tests {
         ));
         assert!(matches!(answer(500, "etcdserver: request timed out", None), Answer::Again(_)));
         assert!(matches!(answer(403, "pods is forbidden: User …", None), Answer::Never(_)));
+        let starts = answer(403, "pods \"x\" is forbidden: not yet ready to handle request", None);
+        assert_eq!(kind(&starts), Some(&ObstacleKind::Overloaded));
         let going = answer(403, "…", Some(("NamespaceTerminating", "namespace ci is being terminated")));
         assert_eq!(kind(&going), Some(&ObstacleKind::Namespace));
     }
