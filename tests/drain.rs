@@ -111,6 +111,22 @@ fn a_budget_that_never_gives_way_is_named_and_ends_the_drain_in_time() {
 }
 
 #[test]
+fn many_pods_behind_one_budget_are_told_at_once_and_then_each_ten_seconds() {
+    let names: Vec<String> = (0..12).map(|number| format!("api-{number}")).collect();
+    let cluster = with_pods(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for name in &names {
+        scripted(&cluster, &format!("shop/{name}"), vec![Err(over_budget("api-pdb"))], None);
+    }
+    let (_, heard) = drained(&cluster, |policy| policy.time_limit = seconds(30));
+    let times: Vec<u64> = heard.iter().map(|progress| progress.seconds).collect();
+    assert!(heard.len() <= 7, "{times:?}");
+    assert_eq!(
+        heard.iter().flat_map(|progress| &progress.blocked).map(|blocked| blocked.pods.len()).max(),
+        Some(12)
+    );
+}
+
+#[test]
 fn many_pods_behind_one_budget_are_one_question() {
     let cluster = Cluster::new(&[NODE]);
     (0..30).for_each(|number| cluster.add(pod(NODE, "shop", &format!("api-{number}"))));

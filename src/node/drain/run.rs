@@ -48,11 +48,16 @@ impl Teller<'_> {
         let is_news = self
             .last
             .as_ref()
-            .is_none_or(|last| (last.gone, &last.blocked) != (progress.gone, &progress.blocked));
+            .is_none_or(|last| last.gone != progress.gone || !told(last).eq(told(&progress)));
         if is_news || elapsed >= self.due {
             self.due = elapsed + TOLD_EACH;
             self.listener.progress(&progress);
             self.last = Some(progress);
         }
     }
+}
+
+/// What stands in the way. One more pod behind the same thing is no news: a budget holds dozens within a second.
+fn told(progress: &Progress) -> impl Iterator<Item = (&str, &str)> {
+    progress.blocked.iter().map(|blocked| (blocked.by.as_str(), blocked.detail.as_str()))
 }
