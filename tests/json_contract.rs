@@ -21,8 +21,9 @@ use cgroup2_migrate::migration::store::Store;
 use cgroup2_migrate::verify::prove;
 use serde_json::Value;
 
-const PHASES: [PhaseName; 9] = [
+const PHASES: [PhaseName; 10] = [
     PhaseName::Planned,
+    PhaseName::Locked,
     PhaseName::Staged,
     PhaseName::Rebooting,
     PhaseName::Booted,

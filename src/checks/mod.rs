@@ -9,6 +9,7 @@ mod controllers;
 mod drain;
 mod fail_cgroup_v1;
 mod firmware;
+mod fleet;
 mod hierarchy;
 mod kernel;
 mod kubelet;
@@ -55,6 +56,7 @@ pub const ALL: &[Check] = &[
     resume_unit::check,
     kubelet::check,
     drain::check,
+    fleet::check,
     cgroup_driver::check,
     v1_paths::check,
     reserved_cgroup::check,

@@ -91,7 +91,7 @@ fn begin_as_shown(
         );
         return Ok(if blockers.is_empty() { Exit::Failed } else { verdict(&blockers) });
     }
-    going.run(begin(session.host(), &facts, &plan, arguments.options(settings))?)
+    going.run(begin(session.host(), &facts, &plan, arguments.options(settings), &settings.fleet)?)
 }
 
 impl Arguments {

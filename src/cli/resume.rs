@@ -23,6 +23,7 @@ use crate::migration::effects::Effects;
 use crate::migration::journal::Journal;
 use crate::migration::lock::Lock;
 use crate::migration::store::Store;
+use crate::node::lock::gates::Rules;
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
@@ -64,6 +65,7 @@ pub(super) struct Going<'a> {
     reboot_wait: Duration,
     interrupt: &'a Interrupt,
     kubernetes: Cluster<'a>,
+    rules: Rules,
     at_boot: bool,
     _lock: Lock,
 }
@@ -82,7 +84,18 @@ impl<'a> Going<'a> {
         let lock = Lock::take(host.fs, verb)?;
         let systemd = systemd::scan(host.fs);
         let (store, interrupt) = (Store::new(host.fs), session.interrupt());
-        Ok(Self { host, store, systemd, reboot_wait, interrupt, kubernetes, at_boot: false, _lock: lock })
+        let rules = settings.fleet.rules();
+        Ok(Self {
+            host,
+            store,
+            systemd,
+            reboot_wait,
+            interrupt,
+            kubernetes,
+            rules,
+            at_boot: false,
+            _lock: lock,
+        })
     }
 
     /// The journal, read with the lock held.
@@ -104,6 +117,7 @@ impl<'a> Going<'a> {
         let drive = Drive {
             effects,
             kubernetes: &self.kubernetes,
+            rules: &self.rules,
             patience,
             at_boot: self.at_boot,
             stop_asked: &stop_asked,

@@ -1,5 +1,6 @@
 //! `[lock]`, `[window]` and `[gates]`: how a fleet takes turns.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::civil::{Time, Weekday};
@@ -35,6 +36,8 @@ pub struct Fleet {
     pub lease: lease::Settings,
     /// Its settings, for [`Mode::FleetLock`].
     pub fleetlock: fleetlock::Settings,
+    /// Who asks for the lock, and looks at other nodes; `None` for whoever drains.
+    pub kubeconfig: Option<PathBuf>,
     /// As written; [`Fleet::rules`] has what holds.
     gates: Gates,
 }
@@ -46,6 +49,12 @@ struct Gates {
 }
 
 impl Fleet {
+    /// True if a node waits for its turn: for a lock, or for gates alone.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.mode != Mode::None || self.rules() != Rules::default()
+    }
+
     /// The gates. With a lock of slots they look after the pool and its zones without being told to.
     #[must_use]
     pub fn rules(&self) -> Rules {
@@ -73,6 +82,7 @@ pub(super) struct LockFragment {
     lease_seconds: Option<u64>,
     url: Option<String>,
     group: Option<String>,
+    kubeconfig: Option<PathBuf>,
 }
 
 /// `[window]`: all of it or nothing, so that no window is mixed out of two files.
@@ -147,6 +157,7 @@ impl Fleet {
     fn take_server(&mut self, lock: LockFragment) -> Result<(), String> {
         set(&mut self.fleetlock.url, &lock.url, |url| web_address("lock.url", url))?;
         set(&mut self.fleetlock.group, &lock.group, |group| not_empty("lock.group", group))?;
+        set(&mut self.kubeconfig, &lock.kubeconfig, |path| whole_path("lock.kubeconfig", path).map(Some))?;
         self.mode = lock.mode.unwrap_or(self.mode);
         if self.mode == Mode::FleetLock && self.fleetlock.url.is_empty() {
             return Err(
@@ -216,6 +227,14 @@ fn count(key: &str, number: u64) -> Result<usize, String> {
 
 fn seconds(key: &str, number: u64, least: u64, most: u64) -> Result<Duration, String> {
     within(key, number, least, most).map(Duration::from_secs)
+}
+
+fn whole_path(key: &str, path: &Path) -> Result<PathBuf, String> {
+    if path.is_absolute() {
+        Ok(path.to_owned())
+    } else {
+        Err(format!("{key} is {path:?}; it must be a whole path"))
+    }
 }
 
 fn not_empty(key: &str, text: &str) -> Result<String, String> {
@@ -313,6 +332,8 @@ mod tests {
         let text =
             "[lock]\nmode = \"lease\"\npool = \"gpu\"\nslots = 5\nhalt_after = 2\nlease_seconds = 7200\n";
         let of_file = fleet(text);
+        assert!(of_file.is_wanted() && !fleet("").is_wanted());
+        assert!(fleet("[window]\nstart = \"22:00\"\nlength_seconds = 3600\n").is_wanted());
         let lease = &of_file.lease;
         assert_eq!((lease.slots, lease.halt_after, lease.duration.as_secs()), (5, 2, 7200));
         assert_eq!((lease.lease_name(4), of_file.mode), ("cgroup2-migrate-gpu-4".to_owned(), Mode::Lease));
@@ -369,6 +390,7 @@ mod tests {
             ("[lock]\nmode = \"fleetlock\"\n", "there is no lock.url"),
             ("[lock]\nurl = \"fleetlock:80\"\n", "lock.url is \"fleetlock:80\""),
             ("[lock]\ngroup = \"\"\n", "lock.group is empty"),
+            ("[lock]\nkubeconfig = \"agent.conf\"\n", "lock.kubeconfig is \"agent.conf\""),
             ("[window]\nstart = \"22:00\"\n", "length_seconds"),
             ("[window]\nstart = \"25:00\"\nlength_seconds = 3600\n", "window.start is \"25:00\""),
             ("[window]\nstart = \"22:00\"\nlength_seconds = 0\n", "window.length_seconds is 0"),

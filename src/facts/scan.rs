@@ -19,6 +19,7 @@ use crate::boot::NextBoot;
 use crate::boot::hierarchy::Hierarchy;
 use crate::host::Host;
 use crate::kubelet::Setup;
+use crate::node::lock;
 use crate::node::preflight::Preflight;
 
 /// What to read.
@@ -70,6 +71,8 @@ pub struct Facts {
     pub kubelet: Option<Result<KubeletFacts, String>>,
     /// What the API server says of this node and its pods, or why it says nothing; `None` if it was not asked.
     pub node: Option<Result<Preflight, String>>,
+    /// What is known of the fleet's lock and gates, or why nothing is; `None` if none is wanted.
+    pub fleet: Option<Result<lock::preflight::Preflight, String>>,
     /// How its kubelet is set up.
     pub kubelet_setup: Setup,
     /// The container runtime.
@@ -110,6 +113,7 @@ fn read(host: Host<'_>, what: &Scan) -> Facts {
         resume_unit: what.running.then(|| resume_unit::scan(host)),
         kubelet: what.running.then(|| kubelet::scan(host.fs)),
         node: None,
+        fleet: None,
         runtime: runtime::scan(host, &kubelet_setup, what.running),
         kubelet_setup,
         efi_system_options: efi_system_options(host, &systemd, what.running),

@@ -8,6 +8,7 @@ use super::observe::{content_hash, observe};
 use super::originals;
 use super::phase::{Phase, PhaseName};
 use super::store::Store;
+use crate::config::fleet::Fleet;
 use crate::facts::{Facts, kernel, storage, systemd::SystemdFacts};
 use crate::host::{Host, sha256};
 use crate::plan::Plan;
@@ -16,7 +17,7 @@ use crate::plan::Plan;
 ///
 /// # Errors
 /// If the boot id cannot be read or the state directory not be written.
-pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Result<Journal> {
+pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options, fleet: &Fleet) -> Result<Journal> {
     let boot_id = kernel::boot_id(host.fs).context("begin the migration")?;
     let now = host.clock.now();
     let journal = Journal {
@@ -25,6 +26,7 @@ pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options) -> Re
         version: env!("CARGO_PKG_VERSION").to_owned(),
         state: Phase::Planned,
         node: node(facts, &options),
+        fleet: super::fleet::part(fleet, facts),
         options,
         before: before(facts, plan, &boot_id),
         files: touched_files(host, plan)?,

@@ -8,12 +8,14 @@ use anyhow::{Context, Result, anyhow};
 use super::decide::{Ending, Step, decide};
 use super::effects::Effects;
 use super::failpoint::reach;
+use super::fleet::{Turns, Waited};
 use super::journal::{Journal, Purpose};
 use super::leftovers;
 use super::observe::observe;
 use super::phase::{Phase, PhaseName};
 use super::reboot::{self, Requested};
 use super::service::{Kubernetes, Service, Went};
+use crate::node::lock::gates::Rules;
 use crate::verify::{self, Verdict};
 
 /// More steps than any migration has. A loop that gets here is a fault, and stops before it does harm.
@@ -29,6 +31,8 @@ pub struct Drive<'a> {
     pub effects: Effects<'a>,
     /// The way to the API server, for a host that is a node.
     pub kubernetes: &'a dyn Kubernetes,
+    /// The gates of the fleet, as they are set now.
+    pub rules: &'a Rules,
     /// How long this run may still wait for a lock on shutdown to go away.
     pub patience: Cell<Duration>,
     /// Started by the unit: it concludes and goes back, but never begins the reboot into v2.
@@ -72,7 +76,13 @@ impl Drive<'_> {
             Step::RequestReboot(purpose) => return self.request_reboot(journal, purpose, boot_id),
             Step::Advance(phase) => return self.advance(journal, phase, boot_id),
             Step::Verify => return self.verify(journal, boot_id),
+            Step::TakeTurn => return self.turns().take(journal, boot_id),
+            Step::RenewTurn => return self.turns().back_from_reboot(journal, boot_id).map(|()| None),
+            Step::EndTurn => return self.turns().end(journal, boot_id),
             Step::Cordon => {
+                if let Some(ending) = self.turns().check(journal, boot_id)? {
+                    return Ok(Some(ending));
+                }
                 let went = self.service().cordon(journal)?;
                 return self.served(journal, went, boot_id);
             }
@@ -100,6 +110,12 @@ impl Drive<'_> {
         }
         self.effects.store.save(journal)?;
         Ok(None)
+    }
+
+    fn turns(&self) -> Turns<'_> {
+        let Effects { host, store, .. } = self.effects;
+        let Self { kubernetes, rules, stop_asked, .. } = *self;
+        Turns { kubernetes, host, store, rules, stop_asked }
     }
 
     fn service(&self) -> Service<'_> {
@@ -180,6 +196,11 @@ impl Drive<'_> {
             && let Some(refusal) = reboot::blocked(host, journal)
         {
             return Ok(Some(refusal));
+        }
+        match self.turns().before_reboot(journal, purpose, boot_id)? {
+            Waited::Not => {}
+            Waited::Long => return Ok(None),
+            Waited::InVain(ending) => return Ok(Some(ending)),
         }
         if (self.stop_asked)() {
             return Ok(Some(Ending::by_signal()));

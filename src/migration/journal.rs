@@ -9,6 +9,7 @@ use crate::boot::hierarchy::Hierarchy;
 use crate::host::Attributes;
 use crate::node::cordon;
 use crate::node::drain::OnBlocked;
+use crate::node::lock::{fleetlock, lease};
 
 /// Number of the journal's shape. Journals of other programs or later versions are refused, never guessed.
 pub const SCHEMA: u32 = 1;
@@ -34,6 +35,9 @@ pub struct Journal {
     /// The node of the cluster that this host is; absent where it is none, or where somebody else drains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodePart>,
+    /// Its turn in the fleet; absent where neither a lock nor a gate is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetPart>,
     /// True once content and attributes of all originals lie beside the journal.
     pub originals_saved: bool,
     /// Reboots asked for: at most one for each purpose.
@@ -95,6 +99,63 @@ pub struct NodePart {
     /// Why the cordon was left on, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_cordoned: Option<String>,
+}
+
+/// A run's turn in its fleet. The lock is that of the settings when the run began: what was taken there is given back
+/// there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetPart {
+    /// Which lock.
+    pub lock: FleetLock,
+    /// Whose credential asks for it, if that is another one than the node's.
+    pub kubeconfig: Option<PathBuf>,
+    /// The node of the cluster that this host is; absent where it is none.
+    pub node: Option<FleetNode>,
+    /// What is ours of the lock.
+    pub turn: Turn,
+    /// The boot after the migration's reboot in which the slot got a sign of life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_in: Option<String>,
+    /// True once the fleet knows that this run needs a person.
+    #[serde(default)]
+    pub counted: bool,
+}
+
+/// Which lock a run asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetLock {
+    /// None: gates alone.
+    GatesAlone,
+    /// Slots that are Lease objects, in the pool that this node belongs to.
+    Lease(lease::Settings),
+    /// A FleetLock server.
+    Fleetlock(fleetlock::Settings),
+}
+
+/// The Node object, as the lock needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetNode {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+}
+
+/// What is ours of the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// Nothing: not asked yet, lost, or told to wait.
+    Waiting,
+    /// It was about to be asked for, and the answer is not known: something may be ours.
+    Asked,
+    /// It is our turn, with this slot where the lock has slots.
+    Ours(Option<lease::Hold>),
+    /// Given back.
+    Over,
 }
 
 /// The host before the first change.
@@ -242,6 +303,34 @@ impl Journal {
     #[must_use]
     pub fn cordoned_node(&self) -> Option<&NodePart> {
         self.node.as_ref().filter(|node| node.cordon_begun && !node.released)
+    }
+
+    /// True if a turn is wanted, and it is not ours.
+    #[must_use]
+    pub fn waits_for_turn(&self) -> bool {
+        self.fleet.as_ref().is_some_and(|fleet| !matches!(fleet.turn, Turn::Ours(_)))
+    }
+
+    /// The turn, if something of the lock may be ours.
+    #[must_use]
+    pub fn turn_to_end(&self) -> Option<&FleetPart> {
+        self.fleet.as_ref().filter(|fleet| matches!(fleet.turn, Turn::Asked | Turn::Ours(_)))
+    }
+
+    /// True if the slot that we hold has had no sign of life in this boot, which is a later one than the first.
+    #[must_use]
+    pub fn is_silent_in(&self, boot_id: &str) -> bool {
+        let is_silent = |fleet: &FleetPart| {
+            matches!(fleet.turn, Turn::Ours(Some(_))) && fleet.back_in.as_deref() != Some(boot_id)
+        };
+        boot_id != self.before.boot_id && self.fleet.as_ref().is_some_and(is_silent)
+    }
+
+    /// True if the run has changed something that the fleet could feel.
+    #[must_use]
+    pub fn has_touched(&self) -> bool {
+        let is_cordoned = self.node.as_ref().is_some_and(|node| node.cordon_begun);
+        is_cordoned || !self.reboots.is_empty() || self.files.iter().any(|file| file.touched)
     }
 
     /// Place of an original or a new content beside the journal.

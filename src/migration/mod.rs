@@ -2,13 +2,14 @@
 //!
 //! [`journal`] is what is remembered, [`observe`] what is seen, [`decide`] the pure choice of the next step
 //! from both, [`drive`] the loop that takes one step at a time, [`effects`] what each step does to the host,
-//! [`service`] what it does to the Node object.
+//! [`service`] what it does to the Node object, [`fleet`] how it waits for its turn.
 
 pub mod begin;
 pub mod decide;
 pub mod drive;
 pub mod effects;
 pub mod failpoint;
+pub mod fleet;
 pub mod journal;
 pub mod leftovers;
 pub mod lock;

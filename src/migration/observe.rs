@@ -35,9 +35,11 @@ pub fn observe(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> Res
 fn storage(host: Host<'_>, journal: &Journal, files: &[FileState]) -> Result<(), String> {
     let files = journal.files.iter().zip(files);
     let to_write: Vec<&Path> = match journal.state.name() {
-        PhaseName::Planned | PhaseName::Cordoned | PhaseName::Drained | PhaseName::Staged => {
-            files.map(|(file, _)| file.path.as_path()).collect()
-        }
+        PhaseName::Planned
+        | PhaseName::Locked
+        | PhaseName::Cordoned
+        | PhaseName::Drained
+        | PhaseName::Staged => files.map(|(file, _)| file.path.as_path()).collect(),
         PhaseName::RollingBack if journal.files.iter().any(|file| file.touched) => {
             let changed = files.filter(|(_, state)| **state != FileState::Original);
             changed.map(|(file, _)| file.path.as_path()).collect()

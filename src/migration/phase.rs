@@ -11,6 +11,8 @@ pub enum Phase {
     /// The plan is in the journal. On a host that is no node, files are being saved, edited and generated; all of it can
     /// be repeated.
     Planned,
+    /// It is the node's turn in its fleet. On a host that is no node, files are being saved, edited and generated.
+    Locked,
     /// Nothing new is scheduled onto the node; pods are being evicted.
     Cordoned,
     /// No pod is left that had to go. Files are being saved, edited and generated.
@@ -50,6 +52,8 @@ pub enum Phase {
 pub enum PhaseName {
     /// See [`Phase::Planned`].
     Planned,
+    /// See [`Phase::Locked`].
+    Locked,
     /// See [`Phase::Cordoned`].
     Cordoned,
     /// See [`Phase::Drained`].
@@ -81,8 +85,14 @@ pub const TRANSITIONS: &[(PhaseName, PhaseName, &str)] = &[
     (P::Planned, P::Staged, "files written, entry read back"),
     (P::Planned, P::Booted, "power lost after the last file, boots v2"),
     (P::Planned, P::RollingBack, "an effect failed, or power lost before staged"),
+    (P::Planned, P::Locked, "it is this node's turn in its fleet"),
+    (P::Locked, P::Cordoned, "nothing new is scheduled onto the node"),
+    (P::Locked, P::Staged, "files written, entry read back"),
+    (P::Locked, P::Booted, "power lost after the last file, boots v2"),
+    (P::Locked, P::RollingBack, "an effect failed, power lost, or asked by a person"),
     (P::Planned, P::Cordoned, "nothing new is scheduled onto the node"),
     (P::Cordoned, P::Drained, "no pod is left that had to go"),
+    (P::Cordoned, P::Booted, "power lost, and somebody else had it boot v2"),
     (P::Cordoned, P::RollingBack, "pods did not go, power lost, or asked by a person"),
     (P::Drained, P::Staged, "files written, entry read back"),
     (P::Drained, P::Booted, "power lost after the last file, boots v2"),
@@ -117,6 +127,7 @@ impl Phase {
     pub fn name(&self) -> PhaseName {
         match self {
             Self::Planned => P::Planned,
+            Self::Locked => P::Locked,
             Self::Cordoned => P::Cordoned,
             Self::Drained => P::Drained,
             Self::Staged => P::Staged,
@@ -137,6 +148,7 @@ impl Phase {
         match self {
             Self::RollingBack { why } | Self::RolledBack { why } | Self::NeedsPerson { why } => Some(why),
             Self::Planned
+            | Self::Locked
             | Self::Cordoned
             | Self::Drained
             | Self::Staged
@@ -161,6 +173,7 @@ impl PhaseName {
     pub fn as_str(self) -> &'static str {
         match self {
             P::Planned => "planned",
+            P::Locked => "locked",
             P::Cordoned => "cordoned",
             P::Drained => "drained",
             P::Staged => "staged",
@@ -203,8 +216,9 @@ pub fn diagram() -> String {
 mod tests {
     use super::*;
 
-    const ALL: [PhaseName; 12] = [
+    const ALL: [PhaseName; 13] = [
         P::Planned,
+        P::Locked,
         P::Cordoned,
         P::Drained,
         P::Staged,

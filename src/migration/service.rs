@@ -1,5 +1,6 @@
 //! Out of service and back: what the steps for a node do at the API server. Every one can be repeated.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -35,6 +36,15 @@ pub trait Kubernetes {
     /// # Errors
     /// [`ApiError`] if there is none that can be used.
     fn connect(&self, with: &mut dyn FnMut(&dyn NodeApi)) -> Result<(), ApiError>;
+    /// As [`Self::connect`], with the credential of the lock if that is another one.
+    ///
+    /// # Errors
+    /// [`ApiError`] if there is none that can be used.
+    fn connect_lock(
+        &self,
+        kubeconfig: Option<&Path>,
+        with: &mut dyn FnMut(&dyn NodeApi),
+    ) -> Result<(), ApiError>;
     /// Is told how the drain goes.
     fn tell(&self, progress: &Progress);
 }

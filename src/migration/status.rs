@@ -88,6 +88,7 @@ fn none(hierarchy: Hierarchy) -> Status {
 fn next(state: &Phase) -> &'static str {
     match state {
         Phase::Planned => "the files are written; after an interruption `resume` goes on",
+        Phase::Locked => "the node leaves service; after an interruption `resume` goes on",
         Phase::Cordoned => "pods leave the node; after an interruption `resume` goes on",
         Phase::Drained => "the files are written; after an interruption `resume` goes on",
         Phase::Staged => "the reboot into cgroup v2",

@@ -77,6 +77,8 @@ pub struct NodePod {
     pub finalizers: Vec<String>,
     /// True if the kubelet has said of every container that it ended.
     pub containers_gone: bool,
+    /// Its condition `Ready`.
+    pub ready: bool,
 }
 
 impl From<&Pod> for NodePod {
@@ -102,6 +104,7 @@ impl From<&Pod> for NodePod {
             deletion: deletion(pod),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             containers_gone: containers_gone(pod),
+            ready: is_ready(pod),
         }
     }
 }
@@ -123,6 +126,11 @@ fn deletion(pod: &Pod) -> Option<Deletion> {
     let deadline = pod.metadata.deletion_timestamp.as_ref()?.0;
     let grace = pod.metadata.deletion_grace_period_seconds.map_or(DEFAULT_GRACE, seconds);
     Some(Deletion { deadline, grace })
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn containers_gone(pod: &Pod) -> bool {

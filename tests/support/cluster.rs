@@ -139,6 +139,7 @@ pub(crate) fn pod(node: &str, namespace: &str, name: &str) -> NodePod {
         deletion: None,
         finalizers: Vec::new(),
         containers_gone: false,
+        ready: true,
     }
 }
 
@@ -611,6 +612,13 @@ impl NodeApi for Cluster {
     }
 
     fn put_lease(&self, _namespace: &str, lease: &Lease) -> Result<Lease, ApiError> {
+        let put = || self.put(lease);
+        self.effect("write a lease", put)
+    }
+}
+
+impl Cluster {
+    fn put(&self, lease: &Lease) -> Result<Lease, ApiError> {
         self.with(|world| {
             let name = lease.metadata.name.clone().unwrap();
             let method = if lease.metadata.resource_version.is_some() { "PUT" } else { "POST" };

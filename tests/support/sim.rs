@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
-use cgroup2_migrate::config::Settings;
+use cgroup2_migrate::config::fleet::{Fleet, Mode};
+use cgroup2_migrate::config::{self, Settings};
 use cgroup2_migrate::facts::{self, Facts, Scan, grub, systemd};
 use cgroup2_migrate::host::fake::{FakeClock, FakeInit, FakeRunner, FaultyFs, Fuse};
 use cgroup2_migrate::host::fake_mounts::FakeMounts;
@@ -36,6 +37,7 @@ use cgroup2_migrate::migration::phase::PhaseName;
 use cgroup2_migrate::migration::service::Kubernetes;
 use cgroup2_migrate::migration::store::Store;
 use cgroup2_migrate::node::drain::Progress;
+use cgroup2_migrate::node::lock;
 use cgroup2_migrate::node::preflight::{self, Preflight};
 use cgroup2_migrate::node::{ApiError, NodeApi};
 use cgroup2_migrate::plan::{self, Plan};
@@ -107,6 +109,10 @@ pub(crate) struct Sim {
     pub(crate) on_boot: RefCell<Option<OnBoot>>,
     /// What forbade the last migration.
     pub(crate) blockers: RefCell<Vec<Finding>>,
+    /// How the fleet takes turns.
+    pub(crate) fleet: RefCell<Fleet>,
+    /// So much time has passed since the machine was made: each run's clock begins where the last one ended.
+    pub(crate) passed: Cell<Duration>,
     /// What the drain told.
     pub(crate) told: RefCell<Vec<String>>,
     /// When the API server's clock stood at the reboots.
@@ -173,6 +179,8 @@ impl Sim {
             node: RefCell::new(Ok(NODE.to_owned())),
             on_boot: RefCell::default(),
             blockers: RefCell::default(),
+            fleet: RefCell::default(),
+            passed: Cell::default(),
             told: RefCell::default(),
             rebooted_at: RefCell::default(),
             going_down: Cell::new(false),
@@ -306,6 +314,7 @@ impl Sim {
         self.put("proc/cmdline", &format!("{line}\n"));
         self.put("proc/sys/kernel/random/boot_id", &self.boot_id());
         if let Some(cluster) = &self.cluster {
+            self.passed.set(self.passed.get() + Duration::from_secs(60));
             cluster.passes(Duration::from_secs(60));
             cluster.booted(self.node.borrow().as_deref().unwrap_or(NODE), &self.boot_id());
             self.on_boot.borrow().iter().for_each(|happens| happens(cluster));
@@ -341,6 +350,7 @@ impl Sim {
         let init = self.init(fuse.clone());
         let late = LateLocks { init: &init, locks: &self.late_locks, meanwhile: &self.locks_meanwhile };
         let clock = BusyClock { clock: FakeClock::default(), init: &init, sim: self };
+        clock.clock.advance(self.passed.get());
         let mounts = self.mounts();
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &late };
         let stop_asked = || fuse.effects() >= self.signal_at.get();
@@ -413,6 +423,23 @@ impl Sim {
         let look = |node: String| preflight::look(cluster, &node, Vec::new(), host.clock.now());
         let node = self.node.borrow().clone();
         Some(node.and_then(|node| look(node).map_err(|error| error.to_string())))
+    }
+
+    fn fleet_preflight(
+        &self,
+        host: Host<'_>,
+        fleet: &Fleet,
+    ) -> Option<Result<lock::preflight::Preflight, String>> {
+        let cluster = self.cluster.as_ref().filter(|_| fleet.is_wanted())?;
+        let leases_in = (fleet.mode == Mode::Lease).then_some(fleet.lease.namespace.as_str());
+        let looked = lock::preflight::look(cluster, host.fs, NODE, &fleet.rules(), leases_in);
+        Some(looked.map_err(|error| error.to_string()))
+    }
+
+    /// Settings as a person writes them.
+    pub(crate) fn has_settings(&self, text: &str) {
+        self.put("etc/cgroup2-migrate/config.d/10-fleet.toml", text);
+        self.fleet.replace(config::load(&RootedFs::new(self.root.path())).unwrap().fleet);
     }
 
     /// Makes the machine a node whose API server this is.
@@ -523,6 +550,7 @@ impl Clock for BusyClock<'_> {
         if let Some(cluster) = &self.sim.cluster {
             cluster.passes(duration);
         }
+        self.sim.passed.set(self.sim.passed.get() + duration);
         self.clock.sleep(duration);
     }
 }
@@ -535,6 +563,14 @@ impl Kubernetes for Sim {
         Ok(())
     }
 
+    fn connect_lock(
+        &self,
+        _kubeconfig: Option<&Path>,
+        with: &mut dyn FnMut(&dyn NodeApi),
+    ) -> Result<(), ApiError> {
+        self.connect(with)
+    }
+
     fn tell(&self, progress: &Progress) {
         self.told.borrow_mut().push(progress.to_string());
     }
@@ -545,9 +581,12 @@ fn program(host: Host<'_>, sim: &Sim, verb: Verb, stop_asked: &dyn Fn() -> bool)
     let options = &sim.options.borrow().clone();
     let store = Store::new(host.fs);
     let systemd = systemd::scan(host.fs);
+    let fleet = sim.fleet.borrow().clone();
+    let rules = fleet.rules();
     let drive = Drive {
         effects: Effects { host, store, systemd: &systemd },
         kubernetes: sim,
+        rules: &rules,
         patience: Cell::new(Duration::from_secs(5)),
         at_boot: verb == Verb::ResumeAtBoot,
         stop_asked,
@@ -562,13 +601,14 @@ fn program(host: Host<'_>, sim: &Sim, verb: Verb, stop_asked: &dyn Fn() -> bool)
         (Verb::Migrate, _) => {
             let mut facts = facts::scan(host, &Scan::running());
             facts.node = sim.preflight(host);
+            facts.fleet = sim.fleet_preflight(host, &fleet);
             let accept = options.accepted.clone();
             let settings = Settings { accept, no_drain: options.no_drain, ..Settings::default() };
             let plan = plan::make(&facts, &settings);
             sim.blockers.replace(plan.blockers(&settings.accept).into_iter().cloned().collect());
             anyhow::ensure!(sim.blockers.borrow().is_empty(), "blocked: {:?}", plan.findings);
             anyhow::ensure!(!plan.nothing_to_do, "nothing to do");
-            begin(host, &facts, &plan, options.clone())?
+            begin(host, &facts, &plan, options.clone(), &fleet)?
         }
         (Verb::Resume | Verb::ResumeAtBoot | Verb::Rollback, None) => anyhow::bail!("no journal"),
         (Verb::Resume, Some(mut journal)) => {

@@ -68,6 +68,9 @@ fn as_before(journal: &Journal, seen: &Observed, why: &str) -> Step {
             if journal.cordoned_node().is_some() {
                 return Step::Uncordon;
             }
+            if journal.turn_to_end().is_some() {
+                return Step::EndTurn;
+            }
             Step::Advance(Phase::RolledBack { why: why.to_owned() })
         }
     }

@@ -49,6 +49,12 @@ pub struct Observed {
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Wait for the node's turn in its fleet.
+    TakeTurn,
+    /// Tell the lock that the node is back from its reboot.
+    RenewTurn,
+    /// Give the lock back, or tell the fleet that this run needs a person.
+    EndTurn,
     /// Cordon the node.
     Cordon,
     /// Let the node's pods go.
@@ -110,6 +116,7 @@ pub fn decide(journal: &Journal, seen: &Observed) -> Step {
     }
     match &journal.state {
         Phase::Planned => planned(journal, seen),
+        Phase::Locked => locked(journal, seen),
         Phase::Cordoned => cordoned(journal, seen),
         Phase::Drained => write(journal, seen),
         Phase::Staged => staged(journal, seen),
@@ -127,16 +134,33 @@ pub fn decide(journal: &Journal, seen: &Observed) -> Step {
 /// `--until`: a stop before the reboot is over once the host went down all the same.
 fn asked_to_stop(journal: &Journal, seen: &Observed) -> Option<Ending> {
     let phase = journal.options.until.filter(|phase| *phase == journal.state.name())?;
-    let is_before_the_reboot =
-        matches!(phase, PhaseName::Planned | PhaseName::Cordoned | PhaseName::Drained | PhaseName::Staged);
+    let is_before_the_reboot = matches!(
+        phase,
+        PhaseName::Planned | PhaseName::Locked | PhaseName::Cordoned | PhaseName::Drained | PhaseName::Staged
+    );
     if is_before_the_reboot && seen.boot_id != journal.before.boot_id {
         return None;
     }
     Some(Ending::Paused(format!("stopped at {phase}, as asked; `resume` goes on")))
 }
 
-/// A node leaves service before the first file of it is changed.
+/// Its turn comes before all else.
 fn planned(journal: &Journal, seen: &Observed) -> Step {
+    if journal.fleet.is_some() && !journal.waits_for_turn() && seen.boot_id == journal.before.boot_id {
+        return Step::Advance(Phase::Locked);
+    }
+    locked(journal, seen)
+}
+
+fn locked(journal: &Journal, seen: &Observed) -> Step {
+    if journal.waits_for_turn() && seen.boot_id == journal.before.boot_id {
+        return Step::TakeTurn;
+    }
+    leave_service(journal, seen)
+}
+
+/// A node leaves service before the first file of it is changed.
+fn leave_service(journal: &Journal, seen: &Observed) -> Step {
     match &journal.node {
         None => write(journal, seen),
         Some(_) if seen.boot_id != journal.before.boot_id => planned_in_another_boot(seen),
@@ -203,6 +227,7 @@ fn staged(journal: &Journal, seen: &Observed) -> Step {
         NextBoot::Unified if journal.options.no_reboot => {
             Step::Stop(Ending::Paused("everything is in place; reboot when it suits you".to_owned()))
         }
+        NextBoot::Unified if journal.waits_for_turn() => Step::TakeTurn,
         NextBoot::Unified => Step::RequestReboot(Purpose::Migrate),
         NextBoot::NotUnified(why) | NextBoot::WontBoot(why) | NextBoot::Unknown(why) => {
             roll_back(format!("right before the reboot: {why}"))
@@ -241,17 +266,23 @@ fn booted(seen: &Observed) -> Step {
 fn verified(journal: &Journal, seen: &Observed) -> Step {
     match lasts(journal, seen) {
         Err(why) => needs_person(not_lasting(journal, &why)),
+        Ok(()) if journal.is_silent_in(&seen.boot_id) => Step::RenewTurn,
         Ok(()) if journal.cordoned_node().is_some() => Step::Uncordon,
         Ok(()) if journal.node.is_some() => Step::Advance(Phase::Uncordoned),
-        Ok(()) => Step::Advance(Phase::Done),
+        Ok(()) => finished(journal),
     }
 }
 
 fn uncordoned(journal: &Journal, seen: &Observed) -> Step {
     match lasts(journal, seen) {
         Err(why) => needs_person(not_lasting(journal, &why)),
-        Ok(()) => Step::Advance(Phase::Done),
+        Ok(()) => finished(journal),
     }
+}
+
+/// Whoever waits for this node's turn to end need not wait any longer.
+fn finished(journal: &Journal) -> Step {
+    if journal.turn_to_end().is_some() { Step::EndTurn } else { Step::Advance(Phase::Done) }
 }
 
 /// It is the end only if the next boot, and the next menu that is generated, lead to v2 too.
@@ -270,6 +301,9 @@ fn lasts(journal: &Journal, seen: &Observed) -> Result<(), String> {
 fn waits_for_person(journal: &Journal, seen: &Observed, why: &str) -> Step {
     if journal.cordoned_node().is_some() && seen.hierarchy != Hierarchy::Unknown {
         return Step::Uncordon;
+    }
+    if journal.turn_to_end().is_some_and(|fleet| !fleet.counted) {
+        return Step::EndTurn;
     }
     Step::Stop(Ending::NeedsPerson(why.to_owned()))
 }

@@ -1,7 +1,10 @@
 //! Every combination of what is remembered and what is seen: what must never happen, never does.
 
 use super::*;
-use crate::migration::journal::{Before, Options, RebootRequest, SCHEMA};
+use crate::migration::journal::{
+    Before, FleetLock, FleetPart, NodePart, Options, RebootRequest, SCHEMA, Turn,
+};
+use crate::node::lock::lease::Hold;
 
 const HIERARCHIES: [Hierarchy; 4] =
     [Hierarchy::Legacy, Hierarchy::Hybrid, Hierarchy::Unified, Hierarchy::Unknown];
@@ -66,6 +69,7 @@ fn journal(state: Phase, touched: bool, no_reboot: bool, asked_in: Option<&str>)
             cmdline: String::new(),
         },
         node: None,
+        fleet: None,
         files: vec![file(Kind::Edited, touched), file(Kind::Generated, touched)],
         originals_saved: touched,
         reboots: reboots.into_iter().collect(),
@@ -251,4 +255,65 @@ fn the_reason_tells_an_ineffective_argument_from_a_missing_one() {
         });
     }
     assert!(!reasons.is_empty() && reasons.iter().all(|(active, initramfs)| active == initramfs));
+}
+
+/// Every phase and turn that a node of a fleet can be in.
+fn in_a_fleet(mut visit: impl FnMut(&Journal, &Observed, Step)) {
+    let service = [Phase::Locked, Phase::Cordoned, Phase::Drained, Phase::Uncordoned];
+    let hold = Hold { slot: 0, fencing: 1 };
+    for state in phases().into_iter().chain(service) {
+        for turn in [Turn::Waiting, Turn::Asked, Turn::Ours(Some(hold.clone())), Turn::Over] {
+            let uncordoned = [state == Phase::Uncordoned, true];
+            for released in uncordoned {
+                let journal = of_a_fleet(state.clone(), turn.clone(), released);
+                every_sight(|seen| visit(&journal, seen, decide(&journal, seen)));
+            }
+        }
+    }
+}
+
+fn of_a_fleet(state: Phase, turn: Turn, released: bool) -> Journal {
+    let node = NodePart {
+        before: crate::node::cordon::Before { node: "n".into(), uid: "u".into(), was_unschedulable: false },
+        cordon_begun: true,
+        cordoned: true,
+        drained: true,
+        released,
+        left_cordoned: None,
+    };
+    let lock = FleetLock::GatesAlone;
+    let fleet = FleetPart { lock, kubeconfig: None, node: None, turn, back_in: None, counted: false };
+    Journal { node: Some(node), fleet: Some(fleet), ..journal(state, true, false, None) }
+}
+
+#[test]
+fn a_node_of_a_fleet_changes_phases_by_the_table_too() {
+    in_a_fleet(|journal, seen, step| {
+        if let Step::Advance(phase) = step {
+            let (from, to) = (journal.state.name(), phase.name());
+            assert!(from.leads_to(to), "{from} to {to} at {seen:?}");
+        }
+    });
+}
+
+#[test]
+fn nothing_begins_and_nothing_reboots_into_v2_before_its_turn() {
+    in_a_fleet(|journal, _, step| {
+        let begins = matches!(step, Step::Cordon | Step::Advance(Phase::Locked | Phase::Cordoned));
+        if begins || step == Step::RequestReboot(Purpose::Migrate) {
+            assert!(!journal.waits_for_turn(), "{:?}: {step:?}", journal.state);
+        }
+    });
+}
+
+#[test]
+fn no_run_ends_with_something_of_the_lock_and_a_cordon_comes_off_first() {
+    in_a_fleet(|journal, _, step| {
+        if matches!(step, Step::Advance(Phase::Done | Phase::RolledBack { .. })) {
+            assert!(journal.turn_to_end().is_none(), "{:?}", journal.state);
+        }
+        if step == Step::EndTurn && !matches!(journal.state, Phase::NeedsPerson { .. }) {
+            assert!(journal.cordoned_node().is_none(), "{:?}", journal.state);
+        }
+    });
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::Sha256;
 use ureq::Agent;
@@ -22,7 +22,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: u64 = 64 << 10;
 
 /// The server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// `https://fleetlock.example`; the paths of the protocol come after it.
     pub url: String,

@@ -7,6 +7,7 @@ mod announce;
 pub mod fleetlock;
 pub mod gates;
 pub mod lease;
+pub mod preflight;
 
 use std::time::Duration;
 

@@ -11,32 +11,54 @@ pub const CONTROL_PLANE_OUTAGE: &str = "control-plane-outage";
 pub struct EtcdMember {
     /// Name.
     pub name: String,
-    /// It answers, and has no alarm.
-    pub healthy: bool,
+    /// It answers, and has no alarm; `None` if that could not be found out.
+    pub healthy: Option<bool>,
     /// It does not vote (yet).
     pub learner: bool,
 }
 
-pub(super) fn etcd(own: &Known<PoolNode>, members: &Known<Vec<EtcdMember>>, accepted: &[String]) -> Gate {
+/// Whether etcd can spare the member of this node.
+#[must_use]
+pub fn etcd(own: &Known<PoolNode>, members: &Known<Vec<EtcdMember>>, accepted: &[String]) -> Gate {
     Gate::of(own, |own| {
         if !own.control_plane {
             return Gate::Open;
         }
-        Gate::of(members, |members| judged(members, accepted))
+        match Gate::of(members, |members| judged(members, accepted)) {
+            Gate::Unknown { .. } if is_accepted(accepted) => Gate::Open,
+            gate @ (Gate::Open | Gate::Closed { .. } | Gate::Unknown { .. }) => gate,
+        }
     })
+}
+
+fn is_accepted(accepted: &[String]) -> bool {
+    accepted.iter().any(|id| id == CONTROL_PLANE_OUTAGE)
 }
 
 fn judged(members: &[EtcdMember], accepted: &[String]) -> Gate {
     if members.is_empty() {
         return Gate::Open;
     }
-    let ill: Vec<&str> = members.iter().filter(|one| !one.healthy).map(|one| one.name.as_str()).collect();
+    let named = |healthy| {
+        let names = members.iter().filter(|one| one.healthy == healthy).map(|one| one.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (ill, unknown) = (named(Some(false)), named(None));
     if !ill.is_empty() {
-        return Gate::closed(format!("etcd members are not healthy: {}", ill.join(", ")));
+        return Gate::closed(format!("etcd members are not healthy: {ill}"));
     }
     let voters = members.iter().filter(|one| !one.learner).count();
-    if survives(voters, voters) || accepted.iter().any(|id| id == CONTROL_PLANE_OUTAGE) {
+    if is_accepted(accepted) {
         return Gate::Open;
+    }
+    if survives(voters, voters) && unknown.is_empty() {
+        return Gate::Open;
+    }
+    if survives(voters, voters) {
+        return Gate::unknown(format!(
+            "whether these etcd members are healthy cannot be found out: {unknown}; let the lock's credential list pods, \
+             or --accept {CONTROL_PLANE_OUTAGE}"
+        ));
     }
     Gate::Closed {
         why: format!(
@@ -59,7 +81,7 @@ mod tests {
     fn members(healthy: &[bool]) -> Vec<EtcdMember> {
         let member = |(index, healthy): (usize, &bool)| EtcdMember {
             name: format!("m{index}"),
-            healthy: *healthy,
+            healthy: Some(*healthy),
             learner: false,
         };
         healthy.iter().enumerate().map(member).collect()
@@ -98,6 +120,17 @@ mod tests {
         let mut two_and_a_learner = members(&[true; 3]);
         two_and_a_learner[2].learner = true;
         assert!(matches!(gate(two_and_a_learner, &[]), Gate::Closed { .. }));
+    }
+
+    #[test]
+    fn health_that_is_not_known_is_no_yes_but_for_a_word() {
+        let mut three = members(&[true; 3]);
+        three[1].healthy = None;
+        let unknown = gate(three.clone(), &[]);
+        assert!(matches!(&unknown, Gate::Unknown { why } if why.contains(": m1;")), "{unknown:?}");
+        assert_eq!(gate(three, &[CONTROL_PLANE_OUTAGE]), Gate::Open);
+        let own = Ok(PoolNode { control_plane: true, ..PoolNode::default() });
+        assert_eq!(etcd(&own, &Err("no".to_owned()), &[CONTROL_PLANE_OUTAGE.to_owned()]), Gate::Open);
     }
 
     #[test]

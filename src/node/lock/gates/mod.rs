@@ -8,6 +8,7 @@ mod blockers;
 mod control_plane;
 mod etcd;
 mod facts;
+mod members;
 mod pool;
 mod settle;
 mod window;
@@ -16,8 +17,9 @@ mod zones;
 use std::time::Duration;
 
 pub use blockers::{Command, run_command};
-pub use etcd::{CONTROL_PLANE_OUTAGE, EtcdMember};
+pub use etcd::{CONTROL_PLANE_OUTAGE, EtcdMember, etcd};
 pub use facts::{Known, PoolNode, Seen, nodes, own};
+pub use members::members;
 pub use settle::{DaemonPod, Settled, settle};
 pub use window::Window;
 pub use zones::Zones;
@@ -96,6 +98,14 @@ impl Default for Rules {
     }
 }
 
+impl Rules {
+    /// True if other nodes have a say, whatever kind ours is.
+    #[must_use]
+    pub fn look_at_others(&self) -> bool {
+        self.max_unavailable.is_some() || self.zones != Zones::Any
+    }
+}
+
 /// Every gate by name, all at once. `accepted` are the ids that a person accepted.
 #[must_use]
 pub fn judged(rules: &Rules, seen: &Seen, accepted: &[String]) -> Vec<(&'static str, Gate)> {
@@ -112,7 +122,7 @@ pub fn judged(rules: &Rules, seen: &Seen, accepted: &[String]) -> Vec<(&'static 
         ),
         ("pool", pool::pool(rules, &seen.own, &seen.nodes)),
         ("control-plane", control_plane::control_plane(&seen.own, &seen.nodes)),
-        ("etcd", etcd::etcd(&seen.own, &seen.etcd, accepted)),
+        ("etcd", etcd(&seen.own, &seen.etcd, accepted)),
         ("zones", zones::zones(rules, &seen.own, &seen.nodes)),
     ]
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::{Gate, Known, PoolNode, SOON};
 use crate::node::NodePod;
 
@@ -19,17 +17,10 @@ pub struct DaemonPod {
 impl DaemonPod {
     /// `None` for any other pod, and for one that is on its way out.
     #[must_use]
-    pub fn of(pod: &Pod) -> Option<Self> {
-        let known = NodePod::from(pod);
-        let is_daemon = known.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
-        if !is_daemon || known.deletion.is_some() || known.finished {
-            return None;
-        }
-        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let is_ready = |condition: &k8s_openapi::api::core::v1::PodCondition| {
-            condition.type_ == "Ready" && condition.status == "True"
-        };
-        Some(Self { name: known.key.to_string(), ready: conditions.into_iter().flatten().any(is_ready) })
+    pub fn of(pod: &NodePod) -> Option<Self> {
+        let is_daemon = pod.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet");
+        let stays = pod.deletion.is_none() && !pod.finished;
+        (is_daemon && stays).then(|| Self { name: pod.key.to_string(), ready: pod.ready })
     }
 }
 
@@ -100,13 +91,14 @@ mod tests {
 
     #[test]
     fn only_pods_of_daemon_sets_that_stay_are_waited_for() {
-        let pod = |kind: &str, ready: &str, deleted: Option<&str>| -> Pod {
-            serde_json::from_value(serde_json::json!({
+        let pod = |kind: &str, ready: &str, deleted: Option<&str>| -> NodePod {
+            let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(serde_json::json!({
                 "metadata": {"namespace": "kube-system", "name": "cni", "deletionTimestamp": deleted,
                     "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": true}]},
                 "status": {"conditions": [{"type": "Ready", "status": ready}]},
             }))
-            .unwrap()
+            .unwrap();
+            NodePod::from(&pod)
         };
         let seen = |kind, ready, deleted| DaemonPod::of(&pod(kind, ready, deleted)).map(|pod| pod.ready);
         assert_eq!(seen("DaemonSet", "True", None), Some(true));

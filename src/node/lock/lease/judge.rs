@@ -93,8 +93,5 @@ fn foreign(slot: &Slot, text: &str) -> String {
 }
 
 fn person(slot: &Slot) -> String {
-    format!(
-        "if it will not come back, `cgroup2-migrate lock release --slot {} --force --reason WHY`",
-        slot.index
-    )
+    format!("if it will not come back, `cgroup2-migrate lock release --slot {} --reason WHY`", slot.index)
 }

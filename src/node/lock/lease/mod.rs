@@ -43,7 +43,8 @@ pub const MOST_SLOTS: u32 = 1000;
 const ATTEMPTS: usize = 10;
 
 /// How the slots of a pool are shared: the same on all its nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Namespace of the Lease objects.
     pub namespace: String,
