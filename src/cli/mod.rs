@@ -6,6 +6,7 @@ mod detect;
 mod drain;
 mod exit;
 mod kubernetes;
+mod lock;
 mod logging;
 mod migrate;
 mod output;
@@ -60,6 +61,7 @@ enum Verb {
     Drain(drain::Drain),
     /// Take our own cordon off; somebody else's stays
     Uncordon(drain::Uncordon),
+    Lock(lock::Lock),
     /// Put everything back as it was before the migration
     Rollback(rollback::Arguments),
 }
@@ -81,6 +83,7 @@ impl Cli {
             Verb::Verify(arguments) => verify::run(arguments),
             Verb::Drain(arguments) => drain::run(arguments, config),
             Verb::Uncordon(arguments) => drain::uncordon(arguments, config),
+            Verb::Lock(arguments) => lock::run(arguments, config),
             Verb::Rollback(arguments) => rollback::run(arguments, config),
         }
     }
