@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cgroup2_migrate::kubelet::configz;
 use cgroup2_migrate::node::drain::Happening;
 use cgroup2_migrate::node::{ApiError, EvictionRequest, NodeApi, PodKey};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -71,6 +72,19 @@ fn an_overloaded_server_and_a_proxy_refuse_in_words_of_their_own() {
     assert_eq!(busy.message, "Too many requests, please try again later.");
     let Err(error @ ApiError::Refused(_)) = client.node("w0") else { panic!() };
     assert!(error.may_pass() && error.to_string().contains("<b>Bad Gateway</b>"), "{error}");
+}
+
+#[test]
+fn the_kubelets_own_configuration_is_asked_for_through_the_server() {
+    let server = Server::start(|asked| match asked.path.as_str() {
+        "/api/v1/nodes/w0/proxy/configz" => Reply::new(200, json!({"kubeletconfig": {"failCgroupV1": true}})),
+        _ => status(403, "Forbidden", "nodes \"w1\" is forbidden", json!({})),
+    });
+    let node = node_of(&server);
+    let client = node.open().unwrap();
+    assert_eq!(configz::fail_cgroup_v1(&client.configz("w0").unwrap()), Some(true));
+    assert_eq!(client.configz("w1").unwrap_err().code(), Some(403));
+    assert!(matches!(client.configz("../pods"), Err(ApiError::Unusable(_))));
 }
 
 #[test]

@@ -185,6 +185,9 @@ impl NodeApi for Way<'_> {
     fn budgets_of(&self, _: &NodePod) -> Result<Vec<String>, ApiError> {
         not_asked()
     }
+    fn configz(&self, _: &str) -> Result<Value, ApiError> {
+        not_asked()
+    }
     fn drain_port(&self, _: &str) -> Box<dyn Port + '_> {
         panic!("a lock drains nothing")
     }

@@ -92,6 +92,41 @@ fn unit_files_have_states() {
 }
 
 #[test]
+fn a_restart_ends_with_the_result_of_its_own_job() {
+    for result in ["done", "failed"] {
+        let Some(bus) = PrivateBus::start() else { return };
+        let answers = format!(
+            r#"{{"GetUnitFileState": {{}}, "Subscribe": null, "Reload": null, "RestartUnit": "{result}"}}"#
+        );
+        let bus = bus.with_systemd(&answers);
+        bus.client().reload_units().unwrap();
+        assert_eq!(bus.client().restart_unit("kubelet.service").unwrap(), result);
+        let calls = bus.calls_of_systemd();
+        assert_eq!(calls, ["Reload", "Subscribe", r#"RestartUnit "kubelet.service" "replace""#]);
+    }
+}
+
+#[test]
+fn a_unit_that_is_not_there_is_not_restarted() {
+    let Some(bus) = PrivateBus::start() else { return };
+    let bus = bus.with_systemd(
+        r#"{"GetUnitFileState": {}, "Subscribe": null, "RestartUnit": {"error": "org.freedesktop.systemd1.NoSuchUnit"}}"#,
+    );
+    let error = bus.client().restart_unit("kubelet.service").unwrap_err();
+    assert!(matches!(&error, InitError::Refused { reason, .. } if reason.contains("NoSuchUnit")), "{error}");
+}
+
+#[test]
+fn units_have_states() {
+    let Some(bus) = PrivateBus::start() else { return };
+    let bus = bus.with_systemd(
+        r#"{"GetUnitFileState": {}, "UnitStates": {"kubelet.service": "active", "k3s.service": "failed"}}"#,
+    );
+    assert_eq!(bus.client().active_state("kubelet.service").unwrap(), "active");
+    assert_eq!(bus.client().active_state("k3s.service").unwrap(), "failed");
+}
+
+#[test]
 fn nobody_on_the_bus_and_no_bus_are_told_apart_from_a_refusal() {
     let Some(bus) = PrivateBus::start() else { return };
     let nowhere = SystemBus::at(&format!("unix:path={}/none", bus.directory().display()));
@@ -126,8 +161,12 @@ fn in_a_child() {
     match std::env::var("C2M_CHILD").as_deref() {
         Ok("honours the address") => SystemBus::new().reboot().unwrap(),
         Ok("refuses") => {
-            let error = SystemBus::new().reboot().unwrap_err();
-            assert!(matches!(error, InitError::TestHost { .. }), "{error}");
+            let bus = SystemBus::new();
+            let restart = bus.restart_unit("kubelet.service").map(drop);
+            for refused in [bus.reboot(), restart, bus.reload_units()] {
+                let error = refused.unwrap_err();
+                assert!(matches!(error, InitError::TestHost { .. }), "{error}");
+            }
         }
         Ok(_) | Err(_) => {}
     }

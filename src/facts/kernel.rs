@@ -48,6 +48,14 @@ pub fn boot_id(fs: &dyn Fs) -> Result<String, FsError> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
+/// When this boot began, by the clock as it is now; `None` if the kernel does not say.
+#[must_use]
+pub fn booted_at(fs: &dyn Fs) -> Option<jiff::Timestamp> {
+    let text = super::text(fs, "/proc/stat")?;
+    let seconds = text.lines().find_map(|line| line.strip_prefix("btime "))?;
+    jiff::Timestamp::from_second(seconds.trim().parse().ok()?).ok()
+}
+
 /// The first two numbers of a release such as `6.12.41+deb13-amd64`.
 #[must_use]
 pub fn version(release: &str) -> Option<(u32, u32)> {

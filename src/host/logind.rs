@@ -8,7 +8,7 @@ use zbus::zvariant::{DynamicType, OwnedValue, Type};
 
 use super::{Inhibitor, Init, InitError};
 
-const CALL_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const CALL_LIMIT: Duration = Duration::from_secs(10);
 /// logind asks polkit and systemd before it answers.
 const REBOOT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -17,12 +17,12 @@ const LOGIND: Peer = Peer {
     path: "/org/freedesktop/login1",
     interface: "org.freedesktop.login1.Manager",
 };
-const SYSTEMD: Peer = Peer {
+pub(super) const SYSTEMD: Peer = Peer {
     service: "org.freedesktop.systemd1",
     path: "/org/freedesktop/systemd1",
     interface: "org.freedesktop.systemd1.Manager",
 };
-const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// A plain reboot. Never set here: 0x1 (check locks for root too, the default since systemd 257), 0x2 (kexec)
 /// and 0x4, 0x8 (soft-reboot), which keep the running command line or kernel, and 0x10 (pass over locks).
@@ -57,9 +57,9 @@ const NO_SUCH_UNIT: &str = "org.freedesktop.systemd1.NoSuchUnit";
 #[derive(Debug)]
 pub struct SystemBus {
     address: Option<String>,
-    call_limit: Duration,
-    reboot_limit: Duration,
-    reboot_refused: bool,
+    /// Given by whoever made this one, for every call.
+    limit: Option<Duration>,
+    changes_refused: bool,
 }
 
 impl SystemBus {
@@ -67,21 +67,21 @@ impl SystemBus {
     #[must_use]
     pub fn new() -> Self {
         let address = std::env::var("DBUS_SYSTEM_BUS_ADDRESS").ok();
-        let reboot_refused = super::test_host() && !address.as_deref().is_some_and(is_private);
-        Self { address: None, call_limit: CALL_LIMIT, reboot_limit: REBOOT_LIMIT, reboot_refused }
+        let changes_refused = super::test_host() && !address.as_deref().is_some_and(is_private);
+        Self { address: None, limit: None, changes_refused }
     }
 
     /// The bus at this address.
     #[must_use]
     pub fn at(address: &str) -> Self {
-        let reboot_refused = super::test_host() && !is_private(address);
-        Self { address: Some(address.to_owned()), reboot_refused, ..Self::new() }
+        let changes_refused = super::test_host() && !is_private(address);
+        Self { address: Some(address.to_owned()), changes_refused, ..Self::new() }
     }
 
     /// With this time limit for every call.
     #[must_use]
     pub fn with_limit(self, limit: Duration) -> Self {
-        Self { call_limit: limit, reboot_limit: limit, ..self }
+        Self { limit: Some(limit), ..self }
     }
 }
 
@@ -105,9 +105,10 @@ impl Init for SystemBus {
 
     fn unit_file_state(&self, unit: &str) -> Result<String, InitError> {
         let call = SYSTEMD.call("ask for the state of a unit file", "GetUnitFileState");
-        match self.exchange(&call, &(unit,), self.call_limit) {
+        let limit = self.limit(CALL_LIMIT);
+        match self.exchange(&call, &(unit,), limit) {
             Err(failure) if failure.is_named(&[NO_SUCH_FILE, NO_SUCH_UNIT]) => Ok(String::new()),
-            other => other.map_err(|failure| call.explain(failure, self.call_limit)),
+            other => other.map_err(|failure| call.explain(failure, limit)),
         }
     }
 
@@ -125,29 +126,49 @@ impl Init for SystemBus {
     /// and root goes through. Whoever calls this has listed the locks first.
     fn reboot(&self) -> Result<(), InitError> {
         const ACTION: &str = "ask for a reboot";
-        if self.reboot_refused {
-            return Err(InitError::TestHost { action: ACTION });
-        }
+        self.may_change(ACTION)?;
+        let limit = self.limit(REBOOT_LIMIT);
         let call = LOGIND.call(ACTION, "RebootWithFlags");
-        let answer = match self.exchange(&call, &(PLAIN,), self.reboot_limit) {
+        let answer = match self.exchange(&call, &(PLAIN,), limit) {
             // Before systemd 248 there is only the old method. `false`: do not wait for a person's password.
             Err(failure) if failure.is_named(&[UNKNOWN_METHOD]) => {
-                self.exchange(&LOGIND.call(ACTION, "Reboot"), &(false,), self.reboot_limit)
+                self.exchange(&LOGIND.call(ACTION, "Reboot"), &(false,), limit)
             }
             other => other,
         };
-        answer.map_err(|failure| call.explain(failure, self.reboot_limit))
+        answer.map_err(|failure| call.explain(failure, limit))
+    }
+
+    fn reload_units(&self) -> Result<(), InitError> {
+        self.reload()
+    }
+
+    fn restart_unit(&self, unit: &str) -> Result<String, InitError> {
+        self.restart(unit)
+    }
+
+    fn active_state(&self, unit: &str) -> Result<String, InitError> {
+        self.state(unit)
     }
 }
 
 impl SystemBus {
+    pub(super) fn limit(&self, usual: Duration) -> Duration {
+        self.limit.unwrap_or(usual)
+    }
+
+    /// On a test host only a private bus is asked to change anything.
+    pub(super) fn may_change(&self, action: &'static str) -> Result<(), InitError> {
+        if self.changes_refused { Err(InitError::TestHost { action }) } else { Ok(()) }
+    }
+
     fn ask<B, T>(&self, call: &Call, arguments: &B) -> Result<T, InitError>
     where
         B: serde::Serialize + DynamicType,
         T: DeserializeOwned + Type,
     {
-        self.exchange(call, arguments, self.call_limit)
-            .map_err(|failure| call.explain(failure, self.call_limit))
+        let limit = self.limit(CALL_LIMIT);
+        self.exchange(call, arguments, limit).map_err(|failure| call.explain(failure, limit))
     }
 
     fn property<T>(&self, action: &'static str, name: &str) -> Result<T, InitError>
@@ -161,19 +182,27 @@ impl SystemBus {
     }
 
     /// One call on a connection of its own.
-    fn exchange<B, T>(&self, call: &Call, arguments: &B, limit: Duration) -> Result<T, Failure>
+    pub(super) fn exchange<B, T>(&self, call: &Call, arguments: &B, limit: Duration) -> Result<T, Failure>
     where
         B: serde::Serialize + DynamicType,
         T: DeserializeOwned + Type,
     {
+        self.converse(limit, async |connection| {
+            call.send(&connection, arguments).await.map_err(Failure::Unanswered)
+        })
+    }
+
+    /// Several of them, on one connection.
+    pub(super) fn converse<T>(
+        &self,
+        limit: Duration,
+        conversation: impl AsyncFnOnce(Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Unconnected(error.into()))?;
-        let exchange = async {
-            let connection = self.connect().await.map_err(Failure::Unconnected)?;
-            call.send(&connection, arguments).await.map_err(Failure::Unanswered)
-        };
+        let conversation = async { conversation(self.connect().await.map_err(Failure::Unconnected)?).await };
         runtime
-            .block_on(async { tokio::time::timeout(limit, exchange).await })
+            .block_on(async { tokio::time::timeout(limit, conversation).await })
             .unwrap_or(Err(Failure::Silence))
     }
 
@@ -187,29 +216,29 @@ impl SystemBus {
 
 /// Who is called.
 #[derive(Debug, Clone, Copy)]
-struct Peer {
-    service: &'static str,
-    path: &'static str,
-    interface: &'static str,
+pub(super) struct Peer {
+    pub(super) service: &'static str,
+    pub(super) path: &'static str,
+    pub(super) interface: &'static str,
 }
 
 impl Peer {
-    fn call(self, action: &'static str, method: &'static str) -> Call {
+    pub(super) fn call(self, action: &'static str, method: &'static str) -> Call {
         Call { action, method, peer: self }
     }
 }
 
 /// What is called, and in which words that is told.
 #[derive(Debug, Clone, Copy)]
-struct Call {
-    action: &'static str,
+pub(super) struct Call {
+    pub(super) action: &'static str,
     method: &'static str,
     peer: Peer,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-enum Failure {
+pub(super) enum Failure {
     /// The call was never sent.
     Unconnected(zbus::Error),
     /// The call was sent, and this came back.
@@ -225,7 +254,7 @@ impl Failure {
 }
 
 impl Call {
-    async fn send<B, T>(&self, connection: &Connection, arguments: &B) -> zbus::Result<T>
+    pub(super) async fn send<B, T>(&self, connection: &Connection, arguments: &B) -> zbus::Result<T>
     where
         B: serde::Serialize + DynamicType,
         T: DeserializeOwned + Type,
@@ -236,7 +265,7 @@ impl Call {
         reply.body().deserialize()
     }
 
-    fn explain(&self, failure: Failure, limit: Duration) -> InitError {
+    pub(super) fn explain(&self, failure: Failure, limit: Duration) -> InitError {
         match failure {
             Failure::Unconnected(error) => self.unreachable(error.to_string()),
             Failure::Unanswered(zbus::Error::MethodError(name, text, _)) => {

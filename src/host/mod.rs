@@ -22,6 +22,7 @@ pub mod logind;
 pub mod mounts;
 pub mod notify;
 pub mod runner;
+mod units;
 
 pub use clock::SystemClock;
 pub use error::{FsError, InitError, RunError};
@@ -347,10 +348,25 @@ pub trait Init {
     /// # Errors
     /// [`InitError`].
     fn reboot(&self) -> Result<(), InitError>;
+    /// Lets systemd read its unit files again (`daemon-reload`).
+    ///
+    /// # Errors
+    /// [`InitError`].
+    fn reload_units(&self) -> Result<(), InitError>;
+    /// Restarts a unit and waits for the end of that job: its result, `done`, `failed`, `timeout`, …
+    ///
+    /// # Errors
+    /// [`InitError`]; after [`InitError::TimedOut`] and [`InitError::Lost`] the restart may be under way.
+    fn restart_unit(&self, unit: &str) -> Result<String, InitError>;
+    /// `ActiveState` of a unit: `active`, `activating`, `failed`, …; `inactive` too if systemd does not know it.
+    ///
+    /// # Errors
+    /// [`InitError`].
+    fn active_state(&self, unit: &str) -> Result<String, InitError>;
 }
 
 /// True if `CGROUP2_MIGRATE_TEST_HOST=1` is set: then nothing outside a test tree may be written, no program
-/// that changes the host may run and no real logind may be asked to reboot.
+/// that changes the host may run, and no real logind or systemd may be asked to reboot or to restart anything.
 #[must_use]
 pub fn test_host() -> bool {
     std::env::var_os("CGROUP2_MIGRATE_TEST_HOST").is_some_and(|value| value == "1")

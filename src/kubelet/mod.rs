@@ -14,9 +14,11 @@
 //! | [`holders`] | files that hold flags |
 //! | [`setup`] | all of it, read |
 //! | [`layers`] | which value counts, and where it comes from |
+//! | [`configz`] | what the running kubelet says itself |
 //! | [`edit`], [`flip`] | text to text; what must change for `failCgroupV1` to be another |
 
 pub mod command;
+pub mod configz;
 pub mod document;
 pub mod edit;
 pub mod environment;

@@ -126,6 +126,24 @@ impl Owner {
         }
     }
 
+    /// Units that run its kubelet.
+    #[must_use]
+    pub fn units(self) -> &'static [&'static str] {
+        match self {
+            Self::K3s => &["k3s-agent.service", "k3s.service"],
+            Self::Rke2 => &["rke2-agent.service", "rke2-server.service"],
+            Self::K0s => &["k0sworker.service", "k0scontroller.service"],
+            Self::MicroK8s => &["snap.microk8s.daemon-kubelite.service"],
+            Self::Kubeadm
+            | Self::EksNodeadm
+            | Self::EksAl2
+            | Self::Aks
+            | Self::OpenShift
+            | Self::Gke
+            | Self::Plain => &["kubelet.service"],
+        }
+    }
+
     /// True if an edit of this file would not last.
     #[must_use]
     pub fn writes_anew(self, file: &Path) -> bool {

@@ -162,6 +162,11 @@ pub trait NodeApi {
     /// # Errors
     /// [`ApiError`]; 403 with a kubelet's credential.
     fn budgets_of(&self, pod: &NodePod) -> Result<Vec<String>, ApiError>;
+    /// What the kubelet of a node says of its own configuration (`/configz`), through the API server.
+    ///
+    /// # Errors
+    /// [`ApiError`]; 403 with a kubelet's credential.
+    fn configz(&self, node: &str) -> Result<Value, ApiError>;
     /// Opens the conversation of a drain: one list, one watch, evictions beside each other.
     fn drain_port(&self, node: &str) -> Box<dyn Port + '_>;
     /// Whether our credential may do this (`SelfSubjectAccessReview`).

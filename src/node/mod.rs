@@ -15,4 +15,4 @@ pub mod select;
 pub mod story;
 
 pub use api::{Access, ApiError, ApiStatus, Cause, EvictionRequest, NodeApi};
-pub use pod::{Deletion, NodePod, Owner, PodKey};
+pub use pod::{Deletion, NodePod, Owner, PodKey, Running};

@@ -48,6 +48,17 @@ pub struct Deletion {
     pub grace: Duration,
 }
 
+/// A container that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Name.
+    pub name: String,
+    /// The runtime's id: another one is another container.
+    pub id: String,
+    /// When it started.
+    pub started: jiff::Timestamp,
+}
+
 /// A pod, as far as a drain is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePod {
@@ -79,6 +90,8 @@ pub struct NodePod {
     pub containers_gone: bool,
     /// Its condition `Ready`.
     pub ready: bool,
+    /// Containers that run and are ready.
+    pub running: Vec<Running>,
 }
 
 impl From<&Pod> for NodePod {
@@ -105,6 +118,7 @@ impl From<&Pod> for NodePod {
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             containers_gone: containers_gone(pod),
             ready: is_ready(pod),
+            running: running(pod),
         }
     }
 }
@@ -141,10 +155,46 @@ fn containers_gone(pod: &Pod) -> bool {
     containers.peek().is_some() && containers.all(has_ended)
 }
 
+/// One that is in a loop of crashes is not ready for most of the time, and says nothing when it is another one.
+fn running(pod: &Pod) -> Vec<Running> {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let ready = statuses.filter(|container| container.ready);
+    let named = ready.filter_map(|container| {
+        let started = container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0;
+        Some(Running { name: container.name.clone(), id: container.container_id.clone()?, started })
+    });
+    named.collect()
+}
+
 fn has_ended(container: &ContainerStatus) -> bool {
     container.state.as_ref().is_some_and(|state| state.terminated.is_some())
 }
 
 fn seconds(seconds: i64) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_counts_while_it_runs_and_is_ready() {
+        let status = |name: &str, ready, state| {
+            serde_json::json!({
+                "name": name, "ready": ready, "restartCount": 3, "image": "i", "imageID": "", "state": state,
+                "containerID": format!("containerd://{name}"),
+            })
+        };
+        let running = serde_json::json!({"running": {"startedAt": "2026-12-01T00:00:00Z"}});
+        let waiting = serde_json::json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        let statuses =
+            [status("a", true, &running), status("b", false, &running), status("c", false, &waiting)];
+        let pod: Pod =
+            serde_json::from_value(serde_json::json!({"status": {"containerStatuses": statuses}})).unwrap();
+        let found = NodePod::from(&pod).running;
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name.as_str(), found[0].id.as_str()), ("a", "containerd://a"));
+        assert_eq!(found[0].started.to_string(), "2026-12-01T00:00:00Z");
+    }
 }

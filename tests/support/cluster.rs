@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) leases: BTreeMap<String, Lease>,
     pub(crate) events: Vec<Event>,
     pub(crate) refused: Vec<&'static str>,
+    /// What the kubelet says of its configuration, if that may be asked.
+    pub(crate) configz: Option<Value>,
     /// The API is away from here to there.
     pub(crate) away: Option<(Duration, Duration)>,
     /// What a node's kubelet had reported each time the node was uncordoned: its boot, and whether it was ready.
@@ -140,6 +142,7 @@ pub(crate) fn pod(node: &str, namespace: &str, name: &str) -> NodePod {
         finalizers: Vec::new(),
         containers_gone: false,
         ready: true,
+        running: Vec::new(),
     }
 }
 
@@ -177,6 +180,7 @@ impl Cluster {
             leases: BTreeMap::new(),
             events: Vec::new(),
             refused: Vec::new(),
+            configz: None,
             away: None,
             uncordons: Vec::new(),
             requests: Vec::new(),
@@ -255,9 +259,31 @@ impl Cluster {
             *node = serde_json::from_value(value).unwrap();
         });
     }
+
+    /// The kubelet of a node has come up at that time, and said so.
+    pub(crate) fn reported(&self, node: &str, boot_id: &str, at: jiff::Timestamp) {
+        self.with(|world| {
+            let Some(node) = world.nodes.get_mut(node) else { return };
+            let mut value = serde_json::to_value(&*node).unwrap();
+            value["status"]["nodeInfo"]["bootID"] = json!(boot_id.trim());
+            let heartbeat = jiff::Timestamp::from_second(at.as_second()).unwrap();
+            let ready =
+                json!([{"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat.to_string()}]);
+            value["status"]["conditions"] = ready;
+            *node = serde_json::from_value(value).unwrap();
+        });
+    }
 }
 
 impl World {
+    /// What runs is started anew at that time.
+    pub(crate) fn containers_are_new(&mut self, at: jiff::Timestamp) {
+        for container in self.pods.values_mut().flat_map(|pod| &mut pod.running) {
+            container.id.push('x');
+            container.started = at;
+        }
+    }
+
     fn plan(&mut self, time: Duration, due: Due) {
         self.sequence += 1;
         self.agenda.insert((time, self.sequence), due);
@@ -580,6 +606,14 @@ impl NodeApi for Cluster {
             None => Some(name),
         };
         Ok(names.into_iter().filter_map(of_namespace).collect())
+    }
+
+    fn configz(&self, node: &str) -> Result<Value, ApiError> {
+        self.with(|world| {
+            world.log(format!("GET configz of {node}"));
+            world.reachable()?;
+            world.configz.clone().ok_or_else(|| refusal(403, "nodes/proxy is forbidden", None))
+        })
     }
 
     fn drain_port(&self, node: &str) -> Box<dyn Port + '_> {

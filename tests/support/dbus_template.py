@@ -1,7 +1,9 @@
 """A dbusmock template for logind and systemd, with the answers a test gives.
 
 Parameters are {"service": "login1" or "systemd1", METHOD: ANSWER, ...}. An answer {"error": NAME} is raised,
-{"silent": SECONDS} does not come for so long, and with {"dies": true} the service ends without an answer.
+{"silent": SECONDS} does not come for so long, and with {"dies": true} the service ends without an answer. That to
+RestartUnit is the result of its job, which ends before the answer is sent, and with another one before it. UnitStates
+are states of units, by name.
 A method that is not named does not exist.
 """
 
@@ -20,6 +22,10 @@ SIGNATURES = {
     "Reboot": ("b", ""),
     "RebootWithFlags": ("t", ""),
     "GetUnitFileState": ("s", "s"),
+    "Subscribe": ("", ""),
+    "Reload": ("", ""),
+    "RestartUnit": ("ss", "o"),
+    "LoadUnit": ("s", "o"),
 }
 
 
@@ -30,6 +36,13 @@ def code(method, answer):
         return f"import time; time.sleep({answer['silent']})"
     if answer == {"dies": True}:
         return "import os; os._exit(1)"
+    if method == "RestartUnit":
+        ended = (
+            "self.EmitSignal('org.freedesktop.systemd1.Manager', 'JobRemoved', 'uoss',"
+            " [{number}, '/org/freedesktop/systemd1/job/{number}', args[0], {result!r}])\n"
+        )
+        ret = "ret = dbus.ObjectPath('/org/freedesktop/systemd1/job/7')"
+        return ended.format(number=6, result="canceled") + ended.format(number=7, result=answer) + ret
     if isinstance(answer, dict):
         # One answer for each argument; an unknown one is unknown to systemd.
         return (
@@ -46,6 +59,12 @@ def load(mock, parameters):
     for method, answer in parameters.items():
         if method in SIGNATURES:
             mock.AddMethod(MAIN_IFACE, method, *SIGNATURES[method], code(method, answer))
+    units = parameters.get("UnitStates", {})
+    if units:
+        paths = {name: f"/org/freedesktop/systemd1/unit/_{number}" for number, name in enumerate(units)}
+        mock.AddMethod(MAIN_IFACE, "LoadUnit", "s", "o", f"ret = {paths!r}[str(args[0])]")
+        for name, state in units.items():
+            mock.AddObject(paths[name], "org.freedesktop.systemd1.Unit", {"ActiveState": state}, [])
     if "PreparingForShutdown" in parameters:
         mock.AddProperty(MAIN_IFACE, "PreparingForShutdown", bool(parameters["PreparingForShutdown"]))
     if "ScheduledShutdown" in parameters:

@@ -87,10 +87,23 @@ impl PrivateBus {
 
     /// The calls that the made-up logind received, but for properties and the one that asks whether it is up.
     pub(crate) fn calls_of_logind(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.directory.path().join("login1")).unwrap_or_default();
+        self.calls_of("login1")
+    }
+
+    /// The same of the made-up systemd.
+    pub(crate) fn calls_of_systemd(&self) -> Vec<String> {
+        self.calls_of("systemd1")
+    }
+
+    fn calls_of(&self, service: &str) -> Vec<String> {
+        let log = std::fs::read_to_string(self.directory.path().join(service)).unwrap_or_default();
         let calls = log.lines().filter_map(|line| line.split_once(' ')).map(|(_, call)| call.to_owned());
-        let is_noise =
-            |call: &String| call == "CanReboot" || call.starts_with("Get") || call.contains(" raised: ");
+        let is_noise = |call: &String| {
+            call == "CanReboot"
+                || call.starts_with("Get")
+                || call.contains(" raised: ")
+                || call.starts_with("emit ")
+        };
         calls.filter(|call| !is_noise(call)).collect()
     }
 

@@ -113,6 +113,22 @@ pub(crate) struct Sim {
     pub(crate) fleet: RefCell<Fleet>,
     /// So much time has passed since the machine was made: each run's clock begins where the last one ended.
     pub(crate) passed: Cell<Duration>,
+    /// The kubelet does not start once it is told to refuse cgroup v1, on v2 neither.
+    pub(crate) kubelet_is_broken: Cell<bool>,
+    /// Once it is told to refuse cgroup v1 it runs, and reports no node.
+    pub(crate) kubelet_is_mute: Cell<bool>,
+    /// A restart of the kubelet restarts what runs.
+    pub(crate) restart_takes_pods_along: Cell<bool>,
+    /// After a boot the API server knows containers of the boot before for a while.
+    pub(crate) pods_start_late: Cell<bool>,
+    /// The kubelet runs.
+    pub(crate) kubelet_is_up: Cell<bool>,
+    /// What `plan` accepts.
+    pub(crate) accepted: Vec<String>,
+    /// systemd restarts nothing.
+    pub(crate) restart_refused: Cell<bool>,
+    /// Units that were restarted, over all attempts.
+    pub(crate) restarts: RefCell<Vec<String>>,
     /// What the drain told.
     pub(crate) told: RefCell<Vec<String>>,
     /// When the API server's clock stood at the reboots.
@@ -181,6 +197,14 @@ impl Sim {
             blockers: RefCell::default(),
             fleet: RefCell::default(),
             passed: Cell::default(),
+            kubelet_is_broken: Cell::new(false),
+            kubelet_is_mute: Cell::new(false),
+            restart_takes_pods_along: Cell::new(false),
+            pods_start_late: Cell::new(false),
+            kubelet_is_up: Cell::new(true),
+            accepted: Vec::new(),
+            restart_refused: Cell::new(false),
+            restarts: RefCell::default(),
             told: RefCell::default(),
             rebooted_at: RefCell::default(),
             going_down: Cell::new(false),
@@ -313,14 +337,52 @@ impl Sim {
         self.boots.set(self.boots.get() + 1);
         self.put("proc/cmdline", &format!("{line}\n"));
         self.put("proc/sys/kernel/random/boot_id", &self.boot_id());
+        let began = FakeClock::default().now() + Duration::from_secs(u64::from(self.boots.get()) * 1000);
+        self.put("proc/stat", &format!("cpu 1\nbtime {}\n", began.as_second()));
+        self.kubelet_is_up.set(self.kubelet_would_start());
         if let Some(cluster) = &self.cluster {
             self.passed.set(self.passed.get() + Duration::from_secs(60));
             cluster.passes(Duration::from_secs(60));
-            cluster.booted(self.node.borrow().as_deref().unwrap_or(NODE), &self.boot_id());
+            let said = if self.kubelet_is_up.get() { self.boot_id() } else { "an earlier boot".to_owned() };
+            cluster.booted(self.node.borrow().as_deref().unwrap_or(NODE), &said);
             self.on_boot.borrow().iter().for_each(|happens| happens(cluster));
+            if self.pods_start_late.get() {
+                // The API server still knows those of the boot before; their own follow.
+                cluster.at(cluster.elapsed() + Duration::from_secs(5), move |world| {
+                    world.containers_are_new(began)
+                });
+            } else {
+                cluster.with(|world| world.containers_are_new(began));
+            }
         }
         if self.hierarchy() == Hierarchy::Unified {
             self.put("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids\n");
+        }
+    }
+
+    fn kubelet_refuses_v1(&self) -> bool {
+        let files = ["var/lib/kubelet/config.yaml", "etc/default/kubelet"];
+        let texts = files.map(|path| std::fs::read_to_string(self.path(path)).unwrap_or_default());
+        let refuses =
+            |text: &String| text.contains("\nfailCgroupV1: true") || text.contains("--fail-cgroupv1=true");
+        texts.iter().any(refuses)
+    }
+
+    /// As its validation has it.
+    fn kubelet_would_start(&self) -> bool {
+        let is_on_v2 = self.hierarchy() == Hierarchy::Unified;
+        !self.kubelet_refuses_v1() || is_on_v2 && !self.kubelet_is_broken.get()
+    }
+
+    fn kubelet_restarted(&self, unit: &str, now: jiff::Timestamp) {
+        self.restarts.borrow_mut().push(unit.to_owned());
+        self.kubelet_is_up.set(self.kubelet_would_start());
+        let Some(cluster) = self.cluster.as_ref().filter(|_| self.kubelet_is_up.get()) else { return };
+        if !(self.kubelet_is_mute.get() && self.kubelet_refuses_v1()) {
+            cluster.reported(NODE, &self.boot_id(), now);
+        }
+        if self.restart_takes_pods_along.get() {
+            cluster.with(|world| world.containers_are_new(now));
         }
     }
 
@@ -348,9 +410,10 @@ impl Sim {
         let fs = FaultyFs::new(&plain, fuse.clone()).with_space(self.space.get());
         let runner = self.tools().with_fuse(fuse.clone());
         let init = self.init(fuse.clone());
-        let late = LateLocks { init: &init, locks: &self.late_locks, meanwhile: &self.locks_meanwhile };
-        let clock = BusyClock { clock: FakeClock::default(), init: &init, sim: self };
-        clock.clock.advance(self.passed.get());
+        let time = FakeClock::default();
+        time.advance(self.passed.get());
+        let late = LateInit { init: &init, sim: self, clock: &time };
+        let clock = BusyClock { clock: &time, init: &init, sim: self };
         let mounts = self.mounts();
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &late };
         let stop_asked = || fuse.effects() >= self.signal_at.get();
@@ -404,7 +467,7 @@ impl Sim {
         let (clock, mounts) = (FakeClock::default(), self.mounts());
         let host = Host { fs: &plain, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
         let facts = facts::scan(host, &Scan::running());
-        let plan = plan::make(&facts, &Settings::default());
+        let plan = plan::make(&facts, &Settings { accept: self.accepted.clone(), ..Settings::default() });
         (facts, plan)
     }
 
@@ -491,13 +554,14 @@ impl Sim {
 
 /// A logind on which someone is quicker than we: the locks are there once it has refused, or once it was asked for a
 /// scheduled shutdown.
-struct LateLocks<'a> {
+/// Its systemd has a kubelet.
+struct LateInit<'a> {
     init: &'a FakeInit,
-    locks: &'a RefCell<Vec<Inhibitor>>,
-    meanwhile: &'a RefCell<Vec<Inhibitor>>,
+    sim: &'a Sim,
+    clock: &'a FakeClock,
 }
 
-impl Init for LateLocks<'_> {
+impl Init for LateInit<'_> {
     fn inhibitors(&self) -> Result<Vec<Inhibitor>, InitError> {
         self.init.inhibitors()
     }
@@ -516,20 +580,42 @@ impl Init for LateLocks<'_> {
 
     fn scheduled_shutdown(&self) -> Result<Option<String>, InitError> {
         let answer = self.init.scheduled_shutdown();
-        self.init.inhibitors.borrow_mut().append(&mut self.meanwhile.borrow_mut());
+        self.init.inhibitors.borrow_mut().append(&mut self.sim.locks_meanwhile.borrow_mut());
         answer
     }
 
     fn reboot(&self) -> Result<(), InitError> {
         let answer = self.init.reboot();
-        self.init.inhibitors.borrow_mut().extend(self.locks.borrow().iter().cloned());
+        self.init.inhibitors.borrow_mut().extend(self.sim.late_locks.borrow().iter().cloned());
         answer
+    }
+
+    fn reload_units(&self) -> Result<(), InitError> {
+        self.init.reload_units()
+    }
+
+    fn restart_unit(&self, unit: &str) -> Result<String, InitError> {
+        if self.sim.restart_refused.get() {
+            let (action, service) = ("restart a unit", "org.freedesktop.systemd1");
+            return Err(InitError::Refused { action, service, reason: "Refused by the test".to_owned() });
+        }
+        let before = self.init.restarts().len();
+        let answer = self.init.restart_unit(unit);
+        if self.init.restarts().len() > before {
+            self.sim.kubelet_restarted(unit, self.clock.now());
+        }
+        answer
+    }
+
+    fn active_state(&self, unit: &str) -> Result<String, InitError> {
+        let state = if self.sim.kubelet_is_up.get() { "active" } else { "activating" };
+        self.init.active_state(unit).map(|_| state.to_owned())
     }
 }
 
 /// A clock during whose sleeps the holder of a lock does its work and lets go.
 struct BusyClock<'a> {
-    clock: FakeClock,
+    clock: &'a FakeClock,
     init: &'a FakeInit,
     sim: &'a Sim,
 }

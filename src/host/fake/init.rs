@@ -7,7 +7,8 @@ use std::io;
 use super::Fuse;
 use crate::host::{Inhibitor, Init, InitError};
 
-/// A logind and systemd whose answers a test sets. The one effect is [`Init::reboot`].
+/// A logind and systemd whose answers a test sets. Effects are [`Init::reboot`],
+/// [`Init::reload_units`] and [`Init::restart_unit`].
 #[derive(Debug)]
 pub struct FakeInit {
     /// Answer to [`Init::inhibitors`]; a test that wants them to go after a while takes from here.
@@ -22,9 +23,12 @@ pub struct FakeInit {
     pub scheduled: RefCell<Option<String>>,
     /// If set, [`Init::reboot`] is refused with these words.
     pub refusal: RefCell<Option<String>>,
+    /// Answers to [`Init::active_state`]; other units are `inactive`.
+    pub active_states: RefCell<BTreeMap<String, String>>,
     /// If set, nobody is there: every call is [`InitError::Unreachable`].
     pub absent: Cell<bool>,
     reboots: Cell<usize>,
+    restarts: RefCell<Vec<String>>,
     fuse: Fuse,
 }
 
@@ -37,8 +41,10 @@ impl Default for FakeInit {
             going_down: Cell::new(false),
             scheduled: RefCell::default(),
             refusal: RefCell::default(),
+            active_states: RefCell::default(),
             absent: Cell::new(false),
             reboots: Cell::new(0),
+            restarts: RefCell::default(),
             fuse: Fuse::default(),
         }
     }
@@ -64,9 +70,21 @@ impl FakeInit {
         self.reboots.get()
     }
 
+    /// The units that were restarted, in order.
+    #[must_use]
+    pub fn restarts(&self) -> Vec<String> {
+        self.restarts.borrow().clone()
+    }
+
     fn answer<T>(&self, action: &'static str, answer: impl FnOnce() -> T) -> Result<T, InitError> {
         let act = || if self.absent.get() { Err(unreachable(action, "nobody there")) } else { Ok(answer()) };
         self.fuse.observe(act, |error| unreachable(action, &error.to_string()))
+    }
+
+    fn change<T>(&self, what: &str, change: impl FnOnce() -> T) -> Result<T, InitError> {
+        let absent = || unreachable("change units", "nobody there");
+        let act = || if self.absent.get() { Err(absent()) } else { Ok(change()) };
+        self.fuse.effect(what, act, |error| unreachable("change units", &error.to_string()))
     }
 
     fn accept_reboot(&self) -> Result<(), InitError> {
@@ -111,5 +129,21 @@ impl Init for FakeInit {
     fn reboot(&self) -> Result<(), InitError> {
         let wrap = |error: io::Error| unreachable("reboot", &error.to_string());
         self.fuse.effect("reboot", || self.accept_reboot(), wrap)
+    }
+
+    fn reload_units(&self) -> Result<(), InitError> {
+        self.change("reload units", || ())
+    }
+
+    fn restart_unit(&self, unit: &str) -> Result<String, InitError> {
+        self.change(&format!("restart {unit}"), || {
+            self.restarts.borrow_mut().push(unit.to_owned());
+            "done".to_owned()
+        })
+    }
+
+    fn active_state(&self, unit: &str) -> Result<String, InitError> {
+        let state = || self.active_states.borrow().get(unit).cloned();
+        self.answer("ask for the state of a unit", || state().unwrap_or_else(|| "inactive".to_owned()))
     }
 }

@@ -159,6 +159,10 @@ impl NodeApi for Client<'_> {
         Ok(of_pod.filter_map(|budget| budget.metadata.name).collect())
     }
 
+    fn configz(&self, node: &str) -> Result<Value, ApiError> {
+        self.ask_for("GET", &format!("{}/proxy/configz", node_path(node)?), &Value::Null)
+    }
+
     fn drain_port(&self, node: &str) -> Box<dyn Port + '_> {
         Box::new(LivePort::new(&self.runtime, &self.link, node, self.interrupt.clone()))
     }
