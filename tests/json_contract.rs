@@ -21,13 +21,14 @@ use cgroup2_migrate::migration::store::Store;
 use cgroup2_migrate::verify::prove;
 use serde_json::Value;
 
-const PHASES: [PhaseName; 10] = [
+const PHASES: [PhaseName; 11] = [
     PhaseName::Planned,
     PhaseName::Locked,
     PhaseName::Staged,
     PhaseName::Rebooting,
     PhaseName::Booted,
     PhaseName::Verified,
+    PhaseName::KubeletFinal,
     PhaseName::Done,
     PhaseName::RollingBack,
     PhaseName::RolledBack,
@@ -97,7 +98,7 @@ fn plan() {
     let plan = over("plan", 0, "json/bookworm", &["plan"]);
     let keys =
         ["schema", "hierarchy", "nothing_to_do", "steps", "findings", "way_back", "effective", "files"];
-    has_keys(&plan, &[&keys[..], &["generated", "down_time"]].concat());
+    has_keys(&plan, &[&keys[..], &["generated", "later_files", "down_time"]].concat());
     has_keys(&plan["effective"], &["before", "after"]);
     has_keys(&plan["files"][0], &["path", "before_sha256", "after", "diff"]);
 }

@@ -1,14 +1,18 @@
 //! Whether `failCgroupV1` can be set right when the node runs v2, and what would undo it.
 
+use crate::boot::hierarchy::Hierarchy;
 use crate::config::Settings;
 use crate::facts::Facts;
-use crate::kubelet::{Effective, FAIL_CGROUP_V1, Goal, Origin, Owner, Refusal, Setup, flip};
+use crate::kubelet::{Effective, FAIL_CGROUP_V1, Goal, Origin, Owner, Refusal, Setting, Setup, flip};
 use crate::report::{Finding, Severity};
 
 pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
     let setup = &facts.kubelet_setup;
     let mut findings: Vec<Finding> = patches(setup).into_iter().collect();
     let effective = Effective::of(setup);
+    let refuses = effective.get(FAIL_CGROUP_V1).filter(|setting| setting.value == true);
+    let is_on_v1 = matches!(facts.hierarchy(), Hierarchy::Legacy | Hierarchy::Hybrid);
+    findings.extend(refuses.filter(|_| is_on_v1).map(refuses_v1));
     let is_taken = effective
         .get(FAIL_CGROUP_V1)
         .filter(|setting| setting.value == false && setting.origin != Origin::Default);
@@ -17,6 +21,22 @@ pub(super) fn check(facts: &Facts, _: &Settings) -> Vec<Finding> {
         findings.extend((setup.owner == Owner::Kubeadm).then(config_map));
     }
     findings
+}
+
+/// From 1.35 on that is the built-in default.
+fn refuses_v1(setting: &Setting) -> Finding {
+    Finding::new(
+        Severity::Warning,
+        "kubelet-refuses-v1",
+        "the kubelet does not start on cgroup v1 as it is set up",
+        format!(
+            "failCgroupV1 is true ({}): after a way back to cgroup v1 the kubelet would not start",
+            setting.origin
+        ),
+    )
+    .remedy(
+        "set failCgroupV1: false until the migration is done; this program sets it to true once v2 is proven",
+    )
 }
 
 fn not_editable(refusal: &Refusal) -> Finding {

@@ -12,7 +12,7 @@ use super::output::{print, tell};
 use super::resume::Going;
 use super::session::{Session, require_root};
 use super::{Exit, text};
-use crate::migration::begin::turn_back;
+use crate::migration::begin::{turn_back, warning};
 use crate::migration::phase::{Phase, PhaseName};
 use crate::migration::store::Store;
 
@@ -50,6 +50,9 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
     if let Some(found) = going.hindrance(&journal)? {
         tell(&text::ending(&found));
         return Ok(Exit::from(&found));
+    }
+    if let Some(warning) = warning(session.host(), &journal) {
+        tell(&format!("Warning: {warning}"));
     }
     tell(
         "Every file of the migration is put back as it was; if the hierarchy is another one, the host reboots once.",

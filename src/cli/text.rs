@@ -22,6 +22,12 @@ pub(super) fn plan(plan: &Plan, accepted: &[String]) -> String {
     for file in &plan.files {
         let _ = write!(text, "\n{}", file.diff);
     }
+    if !plan.later_files.is_empty() {
+        text.push_str("\nOnce v2 is proven:\n");
+    }
+    for file in &plan.later_files {
+        let _ = write!(text, "\n{}", file.diff);
+    }
     let line = |line: &Option<String>| line.clone().unwrap_or_else(|| "not known beforehand".to_owned());
     let _ = writeln!(text, "\nKernel line now:   {}", line(&plan.effective.before));
     let _ = writeln!(text, "Kernel line after: {}", line(&plan.effective.after));
@@ -157,6 +163,9 @@ pub(super) fn status(status: &Status) -> String {
     line("Since", status.since.map(|since| since.to_string()));
     line("Waits for", status.waiting.clone());
     line("Next", Some(status.next.to_owned()));
+    for note in &status.notes {
+        line("Note", Some(note.clone()));
+    }
     line("Hierarchy", Some(status.hierarchy.to_string()));
     line("Before", status.hierarchy_before.map(|before| before.to_string()));
     line("Migration", status.txn.clone());

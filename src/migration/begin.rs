@@ -8,9 +8,11 @@ use super::observe::{content_hash, observe};
 use super::originals;
 use super::phase::{Phase, PhaseName};
 use super::store::Store;
+use crate::boot::hierarchy::Hierarchy;
 use crate::config::fleet::Fleet;
-use crate::facts::{Facts, kernel, storage, systemd::SystemdFacts};
+use crate::facts::{Facts, kernel, kubelet, storage, systemd::SystemdFacts};
 use crate::host::{Host, sha256};
+use crate::kubelet::{Effective, FAIL_CGROUP_V1};
 use crate::plan::Plan;
 
 /// Writes the journal of a new migration. Nothing of the host is changed yet.
@@ -30,6 +32,7 @@ pub fn begin(host: Host<'_>, facts: &Facts, plan: &Plan, options: Options, fleet
         options,
         before: before(facts, plan, &boot_id),
         files: touched_files(host, plan)?,
+        kubelet: None,
         originals_saved: false,
         reboots: Vec::new(),
         waiting: None,
@@ -83,7 +86,7 @@ fn touched_files(host: Host<'_>, plan: &Plan) -> Result<Vec<TouchedFile>> {
     Ok(files)
 }
 
-fn touched(
+pub(super) fn touched(
     path: std::path::PathBuf,
     kind: Kind,
     before: Option<String>,
@@ -114,6 +117,7 @@ pub fn reopen(host: Host<'_>, journal: &mut Journal) -> Result<()> {
     if journal.state.name() == PhaseName::NeedsPerson {
         let boot_id = kernel::boot_id(host.fs)?;
         if boot_id != journal.before.boot_id {
+            journal.kubelet = None;
             journal.advance(Phase::Booted, host.clock.now(), &boot_id)?;
         }
     }
@@ -148,6 +152,22 @@ pub fn hindrance(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> R
     }
     let refused = seen.way_back.err().filter(|_| seen.hierarchy != journal.before.hierarchy);
     Ok(refused.map(|why| Ending::Blocked(format!("there is no way back: {why}; nothing was changed"))))
+}
+
+/// What a person should know before a way back: that the kubelet would not start on v1. Where its files were changed,
+/// their originals come back, which say that v1 is fine; otherwise it was upgraded or set up anew since.
+#[must_use]
+pub fn warning(host: Host<'_>, journal: &Journal) -> Option<String> {
+    let comes_back = |file: &TouchedFile| file.kind == Kind::Kubelet && file.touched;
+    if journal.before.hierarchy == Hierarchy::Unified || journal.files.iter().any(comes_back) {
+        return None;
+    }
+    let effective = Effective::of(&kubelet::setup(host, true));
+    let refuses = effective.get(FAIL_CGROUP_V1).filter(|setting| setting.value == true)?;
+    Some(format!(
+        "the kubelet would not start on cgroup v1: failCgroupV1 is true ({}); set it to false before the way back",
+        refuses.origin
+    ))
 }
 
 /// A person turns a migration back. A reboot of an earlier way back, in an earlier boot, is over: this one may ask

@@ -9,7 +9,8 @@ use super::decide::{Ending, Step, decide};
 use super::effects::Effects;
 use super::failpoint::reach;
 use super::fleet::{Turns, Waited};
-use super::journal::{Journal, Purpose};
+use super::journal::{Journal, KubeletPart, Purpose};
+use super::kubelet::Kubelet;
 use super::leftovers;
 use super::observe::observe;
 use super::phase::{Phase, PhaseName};
@@ -91,10 +92,23 @@ impl Drive<'_> {
                 return self.served(journal, went, boot_id);
             }
             Step::Uncordon => {
-                let proven_boot = (journal.state == Phase::Verified).then_some(boot_id);
+                let proven_boot = must_be_ready(journal).then_some(boot_id);
                 let went = self.service().uncordon(journal, proven_boot)?;
                 return self.served(journal, went, boot_id);
             }
+            Step::RestartKubelet => {
+                let went = self.kubelet().restart(journal, boot_id)?;
+                return self.served(journal, went, boot_id);
+            }
+            Step::ProveKubelet => {
+                let went = self.kubelet().prove(journal)?;
+                return self.served(journal, went, boot_id);
+            }
+            Step::LookAtKubelet => {
+                self.kubelet().look(journal);
+                Ok(())
+            }
+            Step::GiveUpKubelet(why) => Err(anyhow!(why)),
             Step::SaveOriginals => self.effects.save_originals(journal),
             Step::WriteFile(index) => self.effects.write_file(journal, index),
             Step::Generate(index) => self.effects.generate(journal, index),
@@ -106,7 +120,7 @@ impl Drive<'_> {
             return Ok(Some(Ending::by_signal()));
         }
         if let Err(problem) = outcome {
-            return self.advance(journal, after_failure(journal, &problem), boot_id);
+            return self.failed(journal, &problem, boot_id);
         }
         self.effects.store.save(journal)?;
         Ok(None)
@@ -123,12 +137,31 @@ impl Drive<'_> {
         Service { kubernetes: self.kubernetes, clock: host.clock, store, stop_asked: self.stop_asked }
     }
 
+    fn kubelet(&self) -> Kubelet<'_> {
+        Kubelet { effects: &self.effects, service: self.service() }
+    }
+
+    /// What cannot be done to the kubelet is first undone there.
+    fn failed(
+        &self,
+        journal: &mut Journal,
+        problem: &anyhow::Error,
+        boot_id: &str,
+    ) -> Result<Option<Ending>> {
+        let Some(kubelet) = unproven_kubelet(journal) else {
+            return self.advance(journal, after_failure(journal, problem), boot_id);
+        };
+        kubelet.given_up = Some(format!("{problem:#}"));
+        self.effects.store.save(journal)?;
+        Ok(None)
+    }
+
     /// What follows from a step at the API server. That nobody answers there is neither a success nor a failure.
     fn served(&self, journal: &mut Journal, went: Went, boot_id: &str) -> Result<Option<Ending>> {
         match went {
             Went::Later(why) => Ok(Some(Ending::TryLater(why))),
             Went::Interrupted => Ok(Some(Ending::by_signal())),
-            Went::Back(problem) => self.advance(journal, after_failure(journal, &problem), boot_id),
+            Went::Back(problem) => self.failed(journal, &problem, boot_id),
             Went::On => {
                 journal.waiting = None;
                 self.effects.store.save(journal)?;
@@ -245,6 +278,34 @@ impl Drive<'_> {
             self.effects.store.save(journal)?;
         }
         Ok(ending)
+    }
+}
+
+/// A kubelet that has new files, and was not seen to be up with them.
+fn unproven_kubelet(journal: &mut Journal) -> Option<&mut KubeletPart> {
+    let is_under_way = journal.state == Phase::KubeletFinal;
+    let kubelet = journal.kubelet.as_mut().filter(|_| is_under_way)?;
+    (!kubelet.proven && kubelet.given_up.is_none()).then_some(kubelet)
+}
+
+/// The kubelet must have said of this boot that the node is ready before it goes back into service: after a proof, and
+/// where the kubelet itself was what went wrong.
+fn must_be_ready(journal: &Journal) -> bool {
+    let kubelet_failed = journal.kubelet.as_ref().is_some_and(|kubelet| kubelet.given_up.is_some());
+    match journal.state.name() {
+        PhaseName::Verified | PhaseName::KubeletFinal => true,
+        PhaseName::NeedsPerson => kubelet_failed,
+        PhaseName::Planned
+        | PhaseName::Locked
+        | PhaseName::Cordoned
+        | PhaseName::Drained
+        | PhaseName::Staged
+        | PhaseName::Rebooting
+        | PhaseName::Booted
+        | PhaseName::Uncordoned
+        | PhaseName::Done
+        | PhaseName::RollingBack
+        | PhaseName::RolledBack => false,
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Journal {
     /// Its turn in the fleet; absent where neither a lock nor a gate is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetPart>,
+    /// What became of the kubelet's own refusal of cgroup v1; absent until v2 is proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet: Option<KubeletPart>,
     /// True once content and attributes of all originals lie beside the journal.
     pub originals_saved: bool,
     /// Reboots asked for: at most one for each purpose.
@@ -158,6 +161,52 @@ pub enum Turn {
     Over,
 }
 
+/// What is done about the kubelet's own refusal of cgroup v1.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KubeletPart {
+    /// The unit of systemd that runs it; absent where nothing has to change.
+    pub unit: Option<String>,
+    /// What is left as it is, why, and which way is left to a person.
+    pub notes: Vec<String>,
+    /// The restart with the new files, from right before it on.
+    pub restart: Option<KubeletRestart>,
+    /// True once it was seen to be up after that.
+    pub proven: bool,
+    /// Why the new files are put back, if they are.
+    pub given_up: Option<String>,
+    /// True once it was restarted with the old files.
+    pub put_back: bool,
+}
+
+/// A restart of the kubelet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KubeletRestart {
+    /// The boot it happened in.
+    pub boot_id: String,
+    /// When it was asked for.
+    pub at: jiff::Timestamp,
+    /// True once systemd had done it.
+    pub done: bool,
+    /// Containers that ran before it.
+    pub containers: Vec<RunningContainer>,
+}
+
+/// A container that ran, and is to run on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunningContainer {
+    /// `namespace/name` of its pod.
+    pub pod: String,
+    /// UID of that.
+    pub uid: String,
+    /// Its name.
+    pub name: String,
+    /// The runtime's id.
+    pub id: String,
+}
+
 /// The host before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -180,6 +229,8 @@ pub enum Kind {
     Edited,
     /// Written by the boot loader's own tool from the edited ones.
     Generated,
+    /// The kubelet's, edited by us once v2 is proven.
+    Kubelet,
 }
 
 /// One file, before and after.

@@ -2,7 +2,8 @@
 //!
 //! [`journal`] is what is remembered, [`observe`] what is seen, [`decide`] the pure choice of the next step
 //! from both, [`drive`] the loop that takes one step at a time, [`effects`] what each step does to the host,
-//! [`service`] what it does to the Node object, [`fleet`] how it waits for its turn.
+//! [`service`] what it does to the Node object, `kubelet` what it does to the kubelet, [`fleet`] how it waits for its
+//! turn.
 
 pub mod begin;
 pub mod decide;
@@ -11,6 +12,7 @@ pub mod effects;
 pub mod failpoint;
 pub mod fleet;
 pub mod journal;
+mod kubelet;
 pub mod leftovers;
 pub mod lock;
 pub mod observe;

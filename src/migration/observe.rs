@@ -48,6 +48,7 @@ fn storage(host: Host<'_>, journal: &Journal, files: &[FileState]) -> Result<(),
         | PhaseName::Rebooting
         | PhaseName::Booted
         | PhaseName::Verified
+        | PhaseName::KubeletFinal
         | PhaseName::Uncordoned
         | PhaseName::Done
         | PhaseName::RolledBack

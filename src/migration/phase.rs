@@ -25,6 +25,9 @@ pub enum Phase {
     Booted,
     /// This boot runs cgroup v2 and passed the proofs.
     Verified,
+    /// The kubelet is told to refuse cgroup v1 from now on, restarted, and proven to be up; or, where it does not come
+    /// up, its files are put back.
+    KubeletFinal,
     /// The node is back in service.
     Uncordoned,
     /// Finished.
@@ -66,6 +69,8 @@ pub enum PhaseName {
     Booted,
     /// See [`Phase::Verified`].
     Verified,
+    /// See [`Phase::KubeletFinal`].
+    KubeletFinal,
     /// See [`Phase::Uncordoned`].
     Uncordoned,
     /// See [`Phase::Done`].
@@ -106,6 +111,11 @@ pub const TRANSITIONS: &[(PhaseName, PhaseName, &str)] = &[
     (P::Booted, P::Verified, "proofs passed"),
     (P::Booted, P::RollingBack, "still v1, or a proof failed"),
     (P::Booted, P::NeedsPerson, "hierarchy could not be found out"),
+    (P::Verified, P::KubeletFinal, "the kubelet's files say that v1 is fine"),
+    (P::KubeletFinal, P::Uncordoned, "the kubelet is up, our cordon is off"),
+    (P::KubeletFinal, P::Done, "the kubelet is up, nothing left to do"),
+    (P::KubeletFinal, P::RollingBack, "the kubelet did not come up, or asked by a person"),
+    (P::KubeletFinal, P::NeedsPerson, "the next boot may not be v2"),
     (P::Verified, P::Uncordoned, "our cordon is off"),
     (P::Uncordoned, P::Done, "nothing left to do"),
     (P::Uncordoned, P::NeedsPerson, "the next boot may not be v2"),
@@ -134,6 +144,7 @@ impl Phase {
             Self::Rebooting => P::Rebooting,
             Self::Booted => P::Booted,
             Self::Verified => P::Verified,
+            Self::KubeletFinal => P::KubeletFinal,
             Self::Uncordoned => P::Uncordoned,
             Self::Done => P::Done,
             Self::RollingBack { .. } => P::RollingBack,
@@ -155,6 +166,7 @@ impl Phase {
             | Self::Rebooting
             | Self::Booted
             | Self::Verified
+            | Self::KubeletFinal
             | Self::Uncordoned
             | Self::Done => None,
         }
@@ -180,6 +192,7 @@ impl PhaseName {
             P::Rebooting => "rebooting",
             P::Booted => "booted",
             P::Verified => "verified",
+            P::KubeletFinal => "kubelet-final",
             P::Uncordoned => "uncordoned",
             P::Done => "done",
             P::RollingBack => "rolling-back",
@@ -216,7 +229,7 @@ pub fn diagram() -> String {
 mod tests {
     use super::*;
 
-    const ALL: [PhaseName; 13] = [
+    const ALL: [PhaseName; 14] = [
         P::Planned,
         P::Locked,
         P::Cordoned,
@@ -225,6 +238,7 @@ mod tests {
         P::Rebooting,
         P::Booted,
         P::Verified,
+        P::KubeletFinal,
         P::Uncordoned,
         P::Done,
         P::RollingBack,

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 
 use super::failpoint::reach;
 use super::journal::{Journal, NodePart, Options};
+use super::phase::PhaseName;
 use super::store::Store;
 use crate::host::Clock;
 use crate::node::budgets::with_budgets;
@@ -137,11 +138,26 @@ impl Service<'_> {
 
     /// Takes our own cordon off, if it is one. Of a boot that was proven the kubelet must have said that it is ready.
     pub(super) fn uncordon(&self, journal: &mut Journal, proven_boot: Option<&str>) -> Result<Went> {
+        self.wait_for(journal, |service, journal| service.try_uncordon(journal, proven_boot))
+    }
+
+    /// Tries again and again. In a migration that waits for a person a node that is not ready is no reason for
+    /// anything else than to come again later.
+    pub(super) fn wait_for(
+        &self,
+        journal: &mut Journal,
+        mut attempt: impl FnMut(&Self, &mut Journal) -> Result<Tried>,
+    ) -> Result<Went> {
         let mut waited = Duration::ZERO;
         loop {
-            let (why, patience) = match self.try_uncordon(journal, proven_boot)? {
+            let (why, patience) = match attempt(self, journal)? {
                 Tried::Done => return Ok(Went::On),
-                Tried::NotReady(why) if waited >= READY_WITHIN => return Ok(Went::Back(anyhow!(why))),
+                Tried::Never(why) => return Ok(Went::Back(anyhow!(why))),
+                Tried::NotReady(why)
+                    if waited >= READY_WITHIN && journal.state.name() != PhaseName::NeedsPerson =>
+                {
+                    return Ok(Went::Back(anyhow!(why)));
+                }
                 Tried::NotReady(why) => (why, READY_WITHIN),
                 Tried::Unanswered(why) => (why, API_PATIENCE),
             };
@@ -191,7 +207,10 @@ impl Service<'_> {
         Ok(Tried::Done)
     }
 
-    fn connected<T>(&self, with: impl Fn(&dyn NodeApi) -> Result<T, CordonError>) -> Result<T, CordonError> {
+    pub(super) fn connected<T>(
+        &self,
+        with: impl Fn(&dyn NodeApi) -> Result<T, CordonError>,
+    ) -> Result<T, CordonError> {
         let mut outcome = None;
         let connected = self.kubernetes.connect(&mut |api| outcome = Some(with(api)));
         connected.map_err(CordonError::looking("of this host"))?;
@@ -208,10 +227,15 @@ impl Service<'_> {
 }
 
 /// What came of one try.
-enum Tried {
+pub(super) enum Tried {
+    /// It is done.
     Done,
+    /// Not yet.
     NotReady(String),
+    /// Nobody answers.
     Unanswered(String),
+    /// It never will be.
+    Never(String),
 }
 
 /// Passes progress on.
@@ -254,7 +278,7 @@ fn reason(outcome: &Outcome) -> &'static str {
 }
 
 /// Why the node is not in service in this boot yet. The kubelet's last word of an earlier boot does not count.
-fn not_ready(node: &Node, boot_id: &str) -> Option<String> {
+pub(super) fn not_ready(node: &Node, boot_id: &str) -> Option<String> {
     let status = node.status.as_ref()?;
     let reported = status.node_info.as_ref().map(|info| info.boot_id.as_str());
     if reported != Some(boot_id) {

@@ -37,6 +37,8 @@ pub struct Status {
     pub accepted: Vec<String>,
     /// Every phase so far.
     pub history: Vec<Entry>,
+    /// What was left as it is, and which way is left to a person.
+    pub notes: Vec<String>,
     /// True if nothing more will happen by itself.
     pub ended: bool,
 }
@@ -63,6 +65,7 @@ pub fn status(journal: Option<&Journal>, hierarchy: Hierarchy) -> Status {
         reboots: journal.reboots.clone(),
         accepted: journal.options.accepted.clone(),
         history: journal.history.clone(),
+        notes: notes(journal),
         ended: state.is_final() || state.name() == PhaseName::NeedsPerson,
     }
 }
@@ -81,8 +84,14 @@ fn none(hierarchy: Hierarchy) -> Status {
         reboots: Vec::new(),
         accepted: Vec::new(),
         history: Vec::new(),
+        notes: Vec::new(),
         ended: true,
     }
+}
+
+fn notes(journal: &Journal) -> Vec<String> {
+    let kubelet = journal.kubelet.iter();
+    kubelet.flat_map(|kubelet| kubelet.notes.iter().chain(&kubelet.given_up)).cloned().collect()
 }
 
 fn next(state: &Phase) -> &'static str {
@@ -94,7 +103,10 @@ fn next(state: &Phase) -> &'static str {
         Phase::Staged => "the reboot into cgroup v2",
         Phase::Rebooting => "the host comes up again and proves its hierarchy by itself",
         Phase::Booted => "the proofs of this boot",
-        Phase::Verified => "a node goes back into service; the last notes are written",
+        Phase::Verified => "the kubelet is told to refuse cgroup v1; then a node goes back into service",
+        Phase::KubeletFinal => {
+            "the kubelet is restarted with failCgroupV1: true and proven to be up; then a node goes back into service"
+        }
         Phase::Uncordoned => "the last notes are written",
         Phase::Done => "nothing; `rollback` would put everything back",
         Phase::RollingBack { .. } => "every file is put back, then a reboot if the hierarchy is another one",

@@ -15,6 +15,7 @@ use crate::checks;
 use crate::config::Settings;
 use crate::facts::Facts;
 use crate::host::sha256;
+use crate::kubelet::{Goal, flip};
 use crate::report::Finding;
 
 pub use way_back::{Possible, WayBack, way_back};
@@ -43,6 +44,8 @@ pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// The file that the boot loader's own tool writes anew from them.
     pub generated: Option<PathBuf>,
+    /// Files of the kubelet that change once v2 is proven, as they are now: found out anew then. Empty with a blocker.
+    pub later_files: Vec<PlannedFile>,
     /// What the host's users will notice.
     pub down_time: String,
 }
@@ -108,7 +111,14 @@ pub fn make(facts: &Facts, settings: &Settings) -> Plan {
     let way_back = way_back(facts);
     findings.extend(way_back.finding(nothing_to_do));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    assemble(settings, hierarchy, change, findings, way_back)
+    let later_files = if nothing_to_do { Vec::new() } else { later_files(facts) };
+    assemble(settings, hierarchy, change, findings, way_back, later_files)
+}
+
+/// What stands in the way there is among the findings.
+fn later_files(facts: &Facts) -> Vec<PlannedFile> {
+    let changes = flip(&facts.kubelet_setup, Goal::RefuseV1).unwrap_or_default();
+    changes.iter().map(|change| planned_file(&change.edit)).collect()
 }
 
 fn assemble(
@@ -117,11 +127,15 @@ fn assemble(
     change: grub::Change,
     findings: Vec<Finding>,
     way_back: WayBack,
+    later_files: Vec<PlannedFile>,
 ) -> Plan {
     let blocked = !checks::blockers(&findings, &settings.accept).is_empty();
     let nothing_to_do = hierarchy == Hierarchy::Unified;
     let files = if blocked { Vec::new() } else { change.edits.iter().map(planned_file).collect() };
-    let steps = if blocked || nothing_to_do { Vec::new() } else { steps(&files, change.generated.as_ref()) };
+    let later_files = if blocked { Vec::new() } else { later_files };
+    let mut steps =
+        if blocked || nothing_to_do { Vec::new() } else { steps(&files, change.generated.as_ref()) };
+    steps.extend(kubelet_step(&later_files));
     Plan {
         schema: SCHEMA,
         hierarchy,
@@ -132,6 +146,7 @@ fn assemble(
         effective: change.effective,
         files,
         generated: change.generated.filter(|_| !blocked),
+        later_files,
         down_time: down_time(nothing_to_do),
     }
 }
@@ -174,4 +189,15 @@ fn steps(files: &[PlannedFile], generated: Option<&PathBuf>) -> Vec<PlannedStep>
     steps
         .push(step("verify", "after the boot: prove cgroup2fs on /sys/fs/cgroup and its controllers".into()));
     steps
+}
+
+fn kubelet_step(later_files: &[PlannedFile]) -> Option<PlannedStep> {
+    let paths: Vec<String> = later_files.iter().map(|file| file.path.display().to_string()).collect();
+    (!paths.is_empty()).then(|| PlannedStep {
+        id: "kubelet-final",
+        title: format!(
+            "then let the kubelet refuse cgroup v1: edit {}, restart it, see that it is up; if it is not, put all back",
+            paths.join(" and ")
+        ),
+    })
 }

@@ -28,7 +28,7 @@ use cgroup2_migrate::host::fake_mounts::FakeMounts;
 use cgroup2_migrate::host::{
     Clock, Finished, Host, Inhibitor, Init, InitError, Invocation, RootedFs, RunError, Space,
 };
-use cgroup2_migrate::migration::begin::{begin, hindrance, reopen, take_up, turn_back};
+use cgroup2_migrate::migration::begin::{begin, hindrance, reopen, take_up, turn_back, warning};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::drive::Drive;
 use cgroup2_migrate::migration::effects::Effects;
@@ -479,6 +479,15 @@ impl Sim {
         let (clock, mounts) = (FakeClock::default(), self.mounts());
         let host = Host { fs: &fs, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
         hindrance(host, &systemd::scan(&fs), &self.journal())
+    }
+
+    /// What `rollback` warns of.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let plain = RootedFs::new(self.root.path());
+        let (runner, init) = (self.tools(), self.init(Fuse::counting()));
+        let (clock, mounts) = (FakeClock::default(), self.mounts());
+        let host = Host { fs: &plain, runner: &runner, clock: &clock, mounts: &mounts, init: &init };
+        warning(host, &self.journal())
     }
 
     fn preflight(&self, host: Host<'_>) -> Option<Result<Preflight, String>> {

@@ -1,14 +1,18 @@
 //! The way back: files first, then, only if the running hierarchy is another one than before, one reboot.
 
-use super::{Ending, FileState, Observed, Step, first, is_edited, needs_person, path_of};
+use super::{Ending, FileState, Observed, Step, first, is_edited, kubelet, needs_person, path_of};
 use crate::boot::NextBoot;
 use crate::boot::hierarchy::Hierarchy;
-use crate::migration::journal::{Journal, Purpose, TouchedFile};
+use crate::migration::journal::{Journal, Kind, Purpose, TouchedFile};
 use crate::migration::phase::Phase;
 
 pub(super) fn rolling_back(journal: &Journal, seen: &Observed, why: &str) -> Step {
     if let Some(obstacle) = obstacle(journal, seen, why) {
         return needs_person(obstacle);
+    }
+    // Before the reboot into v1 is even thought of: with the new ones the kubelet would not start there.
+    if let Some(index) = kubelet::to_put_back(journal, seen) {
+        return Step::Restore(index);
     }
     if let Some(index) = first(journal, seen, |state, file| file.touched && state == FileState::Ours) {
         return Step::Restore(index);
@@ -38,7 +42,8 @@ fn obstacle(journal: &Journal, seen: &Observed, why: &str) -> Option<String> {
     if let Some(path) = path_of(journal, seen, unreadable) {
         return Some(format!("{path} cannot be read; set it right, then `rollback` again ({why})"));
     }
-    let of_others = |state, file: &TouchedFile| is_edited(file) && file.touched && is_of_others(state);
+    let of_others =
+        |state, file: &TouchedFile| file.kind != Kind::Generated && file.touched && is_of_others(state);
     if let Some(index) = first(journal, seen, of_others) {
         return Some(not_ours(journal, seen, index, why));
     }
@@ -54,7 +59,7 @@ fn obstacle(journal: &Journal, seen: &Observed, why: &str) -> Option<String> {
 /// restored ones, whether we ever wrote it or not.
 fn is_made_by_others(journal: &Journal, file: &TouchedFile, state: FileState) -> bool {
     let settings_were_ours = journal.files.iter().any(|file| is_edited(file) && file.touched);
-    !is_edited(file) && is_of_others(state) && (file.touched || settings_were_ours)
+    file.kind == Kind::Generated && is_of_others(state) && (file.touched || settings_were_ours)
 }
 
 /// Files and hierarchy are as before: a node goes back into service. A menu that was made anew is looked at: it is not the old one to the byte.
@@ -65,6 +70,10 @@ fn as_before(journal: &Journal, seen: &Observed, why: &str) -> Step {
             "every file is as before, but the menu that was generated from them still leads to cgroup v2 ({why})"
         )),
         NextBoot::Unified | NextBoot::NotUnified(_) | NextBoot::WontBoot(_) | NextBoot::Unknown(_) => {
+            let is_rebooted = journal.reboot(Purpose::Rollback).is_some();
+            if journal.kubelet.as_ref().is_some_and(|part| kubelet::runs_with_ours(part) && !is_rebooted) {
+                return Step::RestartKubelet;
+            }
             if journal.cordoned_node().is_some() {
                 return Step::Uncordon;
             }

@@ -3,6 +3,7 @@
 //! What is seen beats what is remembered: the running boot, the hierarchy by statfs, and the bytes on disk.
 
 mod back;
+mod kubelet;
 
 use super::journal::{Journal, Kind, Purpose, TouchedFile};
 use super::phase::{Phase, PhaseName};
@@ -77,6 +78,14 @@ pub enum Step {
     Restore(usize),
     /// Generate the file with this index from restored files, since someone else wrote it in between.
     GenerateAnew(usize),
+    /// Find out what has to change so that the kubelet refuses cgroup v1, and write it down.
+    LookAtKubelet,
+    /// Restart the kubelet.
+    RestartKubelet,
+    /// See that the kubelet is up with its new files.
+    ProveKubelet,
+    /// Write down why the kubelet's new files are put back.
+    GiveUpKubelet(String),
     /// Nothing to do now.
     Stop(Ending),
 }
@@ -123,6 +132,7 @@ pub fn decide(journal: &Journal, seen: &Observed) -> Step {
         Phase::Rebooting => rebooting(journal, seen),
         Phase::Booted => booted(seen),
         Phase::Verified => verified(journal, seen),
+        Phase::KubeletFinal => kubelet::kubelet_final(journal, seen),
         Phase::Uncordoned => uncordoned(journal, seen),
         Phase::Done => Step::Stop(done(seen)),
         Phase::RollingBack { why } => back::rolling_back(journal, seen, why),
@@ -195,7 +205,8 @@ fn write(journal: &Journal, seen: &Observed) -> Step {
     if let Some(index) = first(journal, seen, |state, file| is_edited(file) && state == FileState::Original) {
         return Step::WriteFile(index);
     }
-    if let Some(index) = first(journal, seen, |state, file| !is_edited(file) && state != FileState::Ours) {
+    let is_due = |state, file: &TouchedFile| file.kind == Kind::Generated && state != FileState::Ours;
+    if let Some(index) = first(journal, seen, is_due) {
         return Step::Generate(index);
     }
     match &seen.next_boot {
@@ -262,8 +273,20 @@ fn booted(seen: &Observed) -> Step {
     }
 }
 
-/// This boot is proven: a node goes back into service.
+/// This boot is proven. Before the node goes back into service, its kubelet is told to refuse v1; not if somebody has
+/// booted v1 since.
 fn verified(journal: &Journal, seen: &Observed) -> Step {
+    if lasts(journal, seen).is_err() || seen.hierarchy != Hierarchy::Unified {
+        return into_service(journal, seen);
+    }
+    match &journal.kubelet {
+        None => Step::LookAtKubelet,
+        Some(kubelet) if kubelet.unit.is_some() => Step::Advance(Phase::KubeletFinal),
+        Some(_) => into_service(journal, seen),
+    }
+}
+
+fn into_service(journal: &Journal, seen: &Observed) -> Step {
     match lasts(journal, seen) {
         Err(why) => needs_person(not_lasting(journal, &why)),
         Ok(()) if journal.is_silent_in(&seen.boot_id) => Step::RenewTurn,
@@ -375,6 +398,10 @@ fn lost(journal: &Journal, seen: &Observed) -> Option<String> {
             FileState::Unknown => Some(format!("{path} became unreadable")),
         }
     })
+}
+
+fn is_of_kubelet(file: &TouchedFile) -> bool {
+    file.kind == Kind::Kubelet
 }
 
 fn is_edited(file: &TouchedFile) -> bool {

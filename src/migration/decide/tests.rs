@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::migration::journal::{
-    Before, FleetLock, FleetPart, NodePart, Options, RebootRequest, SCHEMA, Turn,
+    Before, FleetLock, FleetPart, KubeletPart, KubeletRestart, NodePart, Options, RebootRequest, SCHEMA, Turn,
 };
 use crate::node::lock::lease::Hold;
 
@@ -19,6 +19,7 @@ fn phases() -> Vec<Phase> {
         Phase::Rebooting,
         Phase::Booted,
         Phase::Verified,
+        Phase::KubeletFinal,
         Phase::Done,
         Phase::RollingBack { why: why() },
         Phase::RolledBack { why: why() },
@@ -70,6 +71,7 @@ fn journal(state: Phase, touched: bool, no_reboot: bool, asked_in: Option<&str>)
         },
         node: None,
         fleet: None,
+        kubelet: Some(KubeletPart::default()),
         files: vec![file(Kind::Edited, touched), file(Kind::Generated, touched)],
         originals_saved: touched,
         reboots: reboots.into_iter().collect(),
@@ -212,7 +214,8 @@ fn nothing_is_written_in_another_boot_than_the_first_but_on_the_way_back() {
 fn it_is_called_done_only_after_the_proof_and_with_v2_as_the_next_boot() {
     everything(|journal, seen, step| {
         if step == Step::Advance(Phase::Done) {
-            assert_eq!((&journal.state, &seen.next_boot), (&Phase::Verified, &NextBoot::Unified));
+            assert!(matches!(journal.state, Phase::Verified | Phase::KubeletFinal), "{:?}", journal.state);
+            assert_eq!(seen.next_boot, NextBoot::Unified);
             assert_ne!(seen.files[0], FileState::Original, "the next menu is v1 again");
         }
         if step == Step::Advance(Phase::RolledBack { why: "a reason".to_owned() }) {
@@ -314,6 +317,115 @@ fn no_run_ends_with_something_of_the_lock_and_a_cordon_comes_off_first() {
         }
         if step == Step::EndTurn && !matches!(journal.state, Phase::NeedsPerson { .. }) {
             assert!(journal.cordoned_node().is_none(), "{:?}", journal.state);
+        }
+    });
+}
+
+/// Every part that a kubelet can have in a journal, by what was done.
+fn kubelet_parts() -> Vec<KubeletPart> {
+    let restart = |boot_id: &str, done| {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        KubeletRestart { boot_id: boot_id.to_owned(), at, done, containers: Vec::new() }
+    };
+    let restarts =
+        [None, Some(restart("first", true)), Some(restart("second", false)), Some(restart("second", true))];
+    let mut parts = vec![KubeletPart::default()];
+    for restart in restarts {
+        for (given_up, put_back) in
+            [(None, false), (Some("why".to_owned()), false), (Some("why".to_owned()), true)]
+        {
+            for proven in [false, true] {
+                let (unit, notes) = (Some("kubelet.service".to_owned()), Vec::new());
+                let (restart, given_up) = (restart.clone(), given_up.clone());
+                parts.push(KubeletPart { unit, notes, restart, proven, given_up, put_back });
+            }
+        }
+    }
+    parts
+}
+
+/// Calls `visit` with every combination that a kubelet with two files can come to.
+fn every_kubelet(mut visit: impl FnMut(&Journal, &Observed, Step)) {
+    let touched = [(false, false), (true, false), (true, true)];
+    for (part, (one, other)) in kubelet_parts().iter().flat_map(|part| touched.map(|touched| (part, touched)))
+    {
+        for state in [Phase::Verified, Phase::KubeletFinal, Phase::RollingBack { why: "a reason".to_owned() }]
+        {
+            let mut journal = journal(state, true, false, None);
+            journal.kubelet = Some(part.clone());
+            journal.files.extend([file(Kind::Kubelet, one), file(Kind::Kubelet, other)]);
+            for (hierarchy, states) in HIERARCHIES.iter().flat_map(|one| pairs().map(move |two| (*one, two)))
+            {
+                let seen = Observed {
+                    boot_id: "second".to_owned(),
+                    hierarchy,
+                    arguments_active: true,
+                    files: [vec![FileState::Ours, FileState::Ours], states].concat(),
+                    storage: Ok(()),
+                    way_back: Ok(()),
+                    next_boot: NextBoot::Unified,
+                    going_down: Some(false),
+                };
+                visit(&journal, &seen, decide(&journal, &seen));
+            }
+        }
+    }
+}
+
+fn pairs() -> impl Iterator<Item = Vec<FileState>> {
+    STATES.iter().flat_map(|one| STATES.iter().map(move |other| vec![*one, *other]))
+}
+
+#[test]
+fn a_kubelet_is_changed_only_on_v2_and_only_where_its_files_are_as_they_were() {
+    every_kubelet(|journal, seen, step| {
+        if let Step::WriteFile(index) = step {
+            assert_eq!((&journal.state, seen.hierarchy), (&Phase::KubeletFinal, Hierarchy::Unified));
+            assert_eq!((seen.files[index], journal.files[index].kind), (FileState::Original, Kind::Kubelet));
+        }
+        if matches!(step, Step::ProveKubelet | Step::LookAtKubelet) {
+            assert_eq!(seen.hierarchy, Hierarchy::Unified);
+        }
+    });
+}
+
+#[test]
+fn a_kubelet_with_new_files_is_proven_with_all_of_them_in_this_boot() {
+    every_kubelet(|journal, seen, step| {
+        let kubelet = journal.kubelet.as_ref().unwrap();
+        if step == Step::ProveKubelet {
+            assert_eq!(seen.files[2..], [FileState::Ours, FileState::Ours]);
+            assert!(
+                kubelet.restart.as_ref().is_some_and(|restart| restart.done && restart.boot_id == "second")
+            );
+        }
+        let is_end = matches!(step, Step::Advance(Phase::Done));
+        if is_end && journal.state == Phase::KubeletFinal {
+            let disturbed = kubelet.restart.is_some();
+            assert!(kubelet.proven || kubelet.unit.is_none() || kubelet.given_up.is_some() && !disturbed);
+        }
+    });
+}
+
+/// A kubelet that refuses v1 must not meet it.
+#[test]
+fn no_reboot_and_no_end_of_the_way_back_with_a_kubelets_new_file_in_place() {
+    every_kubelet(|journal, seen, step| {
+        let is_back = matches!(step, Step::RequestReboot(_) | Step::Advance(Phase::RolledBack { .. }));
+        let gives_up = journal.state == Phase::KubeletFinal
+            && seen.hierarchy == Hierarchy::Unified
+            && matches!(step, Step::Advance(Phase::RollingBack { .. }));
+        if is_back || gives_up {
+            let files = journal.files.iter().zip(&seen.files).skip(2);
+            assert!(files.into_iter().all(|(file, state)| !file.touched || *state != FileState::Ours));
+        }
+        if let Step::Advance(phase) = step {
+            assert!(
+                journal.state.name().leads_to(phase.name()),
+                "{} to {}",
+                journal.state.name(),
+                phase.name()
+            );
         }
     });
 }

@@ -285,6 +285,7 @@ fn outcome(journal: &Journal) -> Outcome {
         | Phase::Rebooting
         | Phase::Booted
         | Phase::Verified
+        | Phase::KubeletFinal
         | Phase::Uncordoned
         | Phase::Done => Outcome::Done,
     }
