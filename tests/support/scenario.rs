@@ -30,9 +30,6 @@ use std::path::{Path, PathBuf};
 use form::Scenario;
 use serde_json::{Value, json};
 
-/// Set once the migration restarts the kubelet by itself: then scenarios with `kubelet restart` are played, too.
-const KUBELET_IS_RESTARTED: bool = false;
-
 /// What no migration says yet: scenarios that ask for it are left out, and told. Take a row away with the feature.
 const NOT_BUILT: [(&str, &str); 3] = [
     ("/expect/verdict", "what `verify --probe` says of a node that runs v2 (resize, memory, devices)"),
@@ -67,9 +64,6 @@ fn judged(folder: &Path) -> Result<Judged, String> {
     let not_read = scenario.not_read();
     if !not_read.is_empty() {
         println!("{}: not read: {}", folder.display(), not_read.join(", "));
-    }
-    if world::build(&scenario)?.kubelet_restarts && !KUBELET_IS_RESTARTED {
-        return Ok(Judged::Skipped("the migration does not restart the kubelet yet".to_owned()));
     }
     let played = play::play(folder, &scenario)?;
     let wrong = judge::failures(&scenario.expect, &played);

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
+use cgroup2_migrate::host::Clock as _;
 use cgroup2_migrate::host::RootedFs;
 use cgroup2_migrate::host::fake::{FakeClock, Fuse};
 use cgroup2_migrate::migration::decide::Ending;
 use cgroup2_migrate::migration::journal::{DrainOptions, Options};
 use cgroup2_migrate::migration::phase::PhaseName;
-use cgroup2_migrate::node::NodeApi as _;
 use cgroup2_migrate::node::client::{Credentials, Machine, Names, kubeconfig, node_of};
 use cgroup2_migrate::node::drain::OnBlocked;
 use cgroup2_migrate::node::lock::lease::{Acquired, Holder, LeaseLock, Me, Settings};
+use cgroup2_migrate::node::{NodeApi as _, Running};
 use serde_json::{Map, Value, json};
 
 use super::form::{LockForm, Scenario};
@@ -139,6 +140,22 @@ fn options(given: &Map<String, Value>) -> Result<Options, String> {
 }
 
 /// A machine that booted into v1, and whose node the program has to find.
+/// A kubelet that was told to run on cgroup v1: there is something to flip, and to restart.
+fn takes_v1(sim: &Sim) {
+    let config =
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailCgroupV1: false\n";
+    sim.put("var/lib/kubelet/config.yaml", config);
+    let unit = "[Service]\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml\n";
+    sim.put("usr/lib/systemd/system/kubelet.service", unit);
+    let started = FakeClock::default().now();
+    sim.cluster.as_ref().unwrap().with(|world| {
+        for pod in world.pods.values_mut() {
+            let id = format!("containerd://{}", pod.key.uid);
+            pod.running = vec![Running { name: "main".into(), id, started }];
+        }
+    });
+}
+
 fn machine(folder: &Path, scenario: &Scenario, stage: Stage) -> Sim {
     let boot_ids = boot_ids(folder, scenario);
     let boot_id = boot_ids[0].clone();
@@ -153,8 +170,13 @@ fn machine(folder: &Path, scenario: &Scenario, stage: Stage) -> Sim {
     sim.put("var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n");
     let found = node_of_machine(&sim, &stage);
     *sim.node.borrow_mut() = found.clone();
-    let Stage { cluster, last_boot_repeats, .. } = stage;
+    let Stage { cluster, last_boot_repeats, kubelet_restart, .. } = stage;
     sim.cluster = Some(cluster);
+    if let Some(happens) = kubelet_restart {
+        takes_v1(&sim);
+        let restarts_pods = happens.iter().any(|what| matches!(what, Happens::Restarted(_)));
+        sim.restart_takes_pods_along.set(restarts_pods);
+    }
     let boots = RefCell::new(boots);
     let node = found.unwrap_or_default();
     sim.on_boot.replace(Some(Box::new(move |cluster| {

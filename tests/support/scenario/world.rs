@@ -20,7 +20,8 @@ pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) boots: Boots,
     pub(crate) last_boot_repeats: bool,
-    pub(crate) kubelet_restarts: bool,
+    /// What a restart of the kubelet does to pods, if the scenario is about one.
+    pub(crate) kubelet_restart: Option<Vec<Happens>>,
 }
 
 pub(crate) fn build(scenario: &Scenario) -> Result<Stage, String> {
@@ -40,14 +41,15 @@ pub(crate) fn build(scenario: &Scenario) -> Result<Stage, String> {
         add_budget(&cluster, budget)?;
     }
     let mut stage =
-        Stage { cluster, boots: VecDeque::new(), last_boot_repeats: false, kubelet_restarts: false };
+        Stage { cluster, boots: VecDeque::new(), last_boot_repeats: false, kubelet_restart: None };
     let mut polls = Vec::new();
     for on in &scenario.on {
         let then = all_happenings(on)?;
         match request(&on.req)? {
             Request::KubeletRestart => {
-                on.reply.iter().try_for_each(|reply| reply.happens().map(drop))?;
-                stage.kubelet_restarts = true;
+                let happens: Result<Vec<Vec<Happens>>, String> =
+                    on.reply.iter().map(|reply| reply.happens()).collect();
+                stage.kubelet_restart = Some(happens?.concat());
             }
             Request::Boot => stage.boots_so(on, then)?,
             Request::Api(asked) if is_poll(&asked) => polls.push((asked, on, then)),
