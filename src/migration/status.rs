@@ -91,7 +91,13 @@ fn none(hierarchy: Hierarchy) -> Status {
 
 fn notes(journal: &Journal) -> Vec<String> {
     let kubelet = journal.kubelet.iter();
-    kubelet.flat_map(|kubelet| kubelet.notes.iter().chain(&kubelet.given_up)).cloned().collect()
+    let of_kubelet = kubelet.flat_map(|kubelet| kubelet.notes.iter().chain(&kubelet.given_up)).cloned();
+    let node = journal.node.iter();
+    let cordoned = node.filter_map(|node| {
+        let why = node.left_cordoned.as_ref()?;
+        Some(format!("node {} stays cordoned: {why}", node.before.node))
+    });
+    of_kubelet.chain(cordoned).collect()
 }
 
 fn next(state: &Phase) -> &'static str {
