@@ -133,6 +133,35 @@ fn the_api_may_be_away_over_the_reboot() {
     assert!(!cordoned(&sim));
 }
 
+/// While the API is away the kubelet cannot say that it is up: that time is none of its own.
+#[test]
+fn a_kubelet_has_its_time_to_report_after_the_api_is_back() {
+    let sim = node(&["a"]);
+    sim.run_well(Verb::Migrate);
+    cluster(&sim).booted(NODE, "an earlier boot");
+    let now = cluster(&sim).elapsed();
+    cluster(&sim).is_away(now, now + Duration::from_secs(1200));
+    let node = cluster(&sim).with(|world| world.nodes[NODE].clone());
+    let mut node = serde_json::to_value(node).unwrap();
+    node["status"]["nodeInfo"]["bootID"] = json!("boot-2");
+    cluster(&sim).at(now + Duration::from_secs(1240), move |world| {
+        let said = serde_json::from_value(node["status"].clone()).unwrap();
+        world.nodes.get_mut(NODE).unwrap().status = Some(said);
+    });
+    assert_eq!(sim.settle(), Ending::Done);
+    assert!(!cordoned(&sim));
+    assert_eq!(sim.reboots.get(), 1);
+}
+
+/// A Node object without a status is one that no kubelet has said a word of.
+#[test]
+fn a_node_that_nothing_is_said_of_is_not_ready() {
+    let sim = node(&["a"]);
+    sim.run_well(Verb::Migrate);
+    cluster(&sim).with(|world| world.nodes.get_mut(NODE).unwrap().status = None);
+    assert!(matches!(sim.settle(), Ending::RolledBack(why) if why.contains("not reported this boot")));
+}
+
 #[test]
 fn a_kubelet_that_does_not_come_up_on_v2_is_a_reason_to_go_back() {
     let sim = node(&["a"]);

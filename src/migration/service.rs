@@ -148,27 +148,28 @@ impl Service<'_> {
         journal: &mut Journal,
         mut attempt: impl FnMut(&Self, &mut Journal) -> Result<Tried>,
     ) -> Result<Went> {
-        let mut waited = Duration::ZERO;
+        // Each has its own time: while the API is away the kubelet cannot say that it is up.
+        let (mut unready, mut unanswered) = (Duration::ZERO, Duration::ZERO);
         loop {
-            let (why, patience) = match attempt(self, journal)? {
+            let (why, waited, patience) = match attempt(self, journal)? {
                 Tried::Done => return Ok(Went::On),
                 Tried::Never(why) => return Ok(Went::Back(anyhow!(why))),
                 Tried::NotReady(why)
-                    if waited >= READY_WITHIN && journal.state.name() != PhaseName::NeedsPerson =>
+                    if unready >= READY_WITHIN && journal.state.name() != PhaseName::NeedsPerson =>
                 {
                     return Ok(Went::Back(anyhow!(why)));
                 }
-                Tried::NotReady(why) => (why, READY_WITHIN),
-                Tried::Unanswered(why) => (why, API_PATIENCE),
+                Tried::NotReady(why) => (why, &mut unready, READY_WITHIN),
+                Tried::Unanswered(why) => (why, &mut unanswered, API_PATIENCE),
             };
             if (self.stop_asked)() {
                 return Ok(Went::Interrupted);
             }
-            if waited >= patience {
+            if *waited >= patience {
                 return Ok(Went::Later(why));
             }
+            *waited += PAUSE;
             self.waits(journal, &why)?;
-            waited += PAUSE;
         }
     }
 
@@ -279,12 +280,13 @@ fn reason(outcome: &Outcome) -> &'static str {
 
 /// Why the node is not in service in this boot yet. The kubelet's last word of an earlier boot does not count.
 pub(super) fn not_ready(node: &Node, boot_id: &str) -> Option<String> {
-    let status = node.status.as_ref()?;
-    let reported = status.node_info.as_ref().map(|info| info.boot_id.as_str());
+    let status = node.status.as_ref();
+    let reported = status.and_then(|status| status.node_info.as_ref()).map(|info| info.boot_id.as_str());
     if reported != Some(boot_id) {
         return Some("the kubelet has not reported this boot yet".to_owned());
     }
-    let ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready");
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
     match ready {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => {
