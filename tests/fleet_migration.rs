@@ -184,6 +184,28 @@ fn a_slot_that_was_lost_is_no_slot_to_reboot_with() {
     assert_eq!(holder(&sim), None);
 }
 
+/// Pods leave only under a slot: another node's may be leaving under it by now.
+#[test]
+fn a_slot_that_was_lost_is_no_slot_to_drain_with() {
+    let sim = node(ONE_SLOT);
+    sim.options.borrow_mut().until = Some(PhaseName::Cordoned);
+    assert!(matches!(sim.run_well(Verb::Migrate), Ending::Paused(_)));
+    as_other(&sim, |lock| {
+        let seen = lock.status().unwrap().slots[0].holder.clone().unwrap();
+        lock.force(0, &seen, "a person", "thought it was dead").unwrap();
+        lock.acquire().unwrap();
+    });
+    let Ending::NeedsPerson(why) = sim.run_well(Verb::Resume) else { panic!("drained") };
+    assert!(why.contains("the slot is not ours any more") && why.contains("n-birch"), "{why}");
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::TryLater(_)));
+    let state = sim.journal().state.name();
+    assert_eq!((cluster(&sim).count("POST pods"), state), (0, PhaseName::Cordoned));
+    as_other(&sim, |lock| lock.release(&Outcome::Done).unwrap());
+    assert_eq!(sim.run_well(Verb::Resume), Ending::GoingDown);
+    assert_eq!(sim.settle(), Ending::Done);
+    assert_eq!((holder(&sim), cordoned(&sim)), (None, false));
+}
+
 /// Cordoned, drained and written, and not rebooted yet.
 fn staged() -> Sim {
     let sim = node(ONE_SLOT);

@@ -88,6 +88,9 @@ impl Drive<'_> {
                 return self.served(journal, went, boot_id);
             }
             Step::Drain => {
+                if let Some(ending) = self.turns().check(journal, boot_id)? {
+                    return Ok(Some(ending));
+                }
                 let went = self.service().drain(journal)?;
                 return self.served(journal, went, boot_id);
             }

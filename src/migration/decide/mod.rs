@@ -184,7 +184,11 @@ fn cordoned(journal: &Journal, seen: &Observed) -> Step {
         return planned_in_another_boot(seen);
     }
     let is_drained = journal.node.as_ref().is_none_or(|node| node.drained);
-    if is_drained { Step::Advance(Phase::Drained) } else { Step::Drain }
+    match is_drained {
+        true => Step::Advance(Phase::Drained),
+        false if journal.waits_for_turn() => Step::TakeTurn,
+        false => Step::Drain,
+    }
 }
 
 fn write(journal: &Journal, seen: &Observed) -> Step {
