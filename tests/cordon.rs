@@ -4,9 +4,14 @@
 #[path = "support/cluster.rs"]
 mod cluster;
 
+use std::time::Duration;
+
 use cgroup2_migrate::node::NodeApi as _;
-use cgroup2_migrate::node::cordon::{CORDONED_BY, CordonError, Uncordoned, before, cordon, mark, uncordon};
+use cgroup2_migrate::node::cordon::{
+    CORDONED_BY, CordonError, Uncordoned, before, cordon, mark, take_back, uncordon,
+};
 use cluster::Cluster;
+use cluster::replies::{Answered, Replies, Reply};
 use serde_json::json;
 
 const NODE: &str = "n-alder";
@@ -78,6 +83,45 @@ fn a_mark_of_another_run_or_none_is_not_ours() {
         assert!(matches!(uncordon(&cluster, &was, RUN).unwrap(), Uncordoned::NotOurs(_)));
         assert!(cluster.cordoned(NODE));
     }
+}
+
+/// Someone who keeps nodes with server-side apply owns the cordon beside us, and is listed first.
+#[test]
+fn a_cordon_that_is_applied_beside_ours_stays() {
+    let cluster = Cluster::new(&[NODE]);
+    let was = before(&cluster.node(NODE).unwrap());
+    cordon(&cluster, &was, RUN).unwrap();
+    let owns = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}});
+    let fields = json!([owns("gitops", "Apply"), owns("cgroup2-migrate", "Update")]);
+    changed(&cluster, json!([{"op": "add", "path": "/metadata/managedFields", "value": fields}]));
+    let left = uncordon(&cluster, &was, RUN).unwrap();
+    assert!(matches!(&left, Uncordoned::NotOurs(why) if why.contains("gitops")), "{left:?}");
+    assert!(cluster.cordoned(NODE));
+}
+
+/// The answer is lost and the server away for a while: the cordon is on.
+#[test]
+fn a_cordon_whose_answer_was_lost_is_taken_back() {
+    let cluster = Cluster::new(&[NODE]);
+    let was = before(&cluster.node(NODE).unwrap());
+    cluster.with(|world| world.replies.push(lost_once("PATCH nodes/n-alder")));
+    assert!(cordon(&cluster, &was, RUN).is_err());
+    assert!(cluster.cordoned(NODE));
+    let now = cluster.elapsed();
+    cluster.is_away(now, now + Duration::from_secs(45));
+    let again = |_: &CordonError| {
+        cluster.passes(Duration::from_secs(10));
+        true
+    };
+    assert_eq!(take_back(&cluster, &was, RUN, again).unwrap(), Uncordoned::Done);
+    assert!(!cluster.cordoned(NODE));
+    cluster.is_away(cluster.elapsed(), Duration::MAX);
+    assert!(take_back(&cluster, &was, RUN, |_| false).is_err());
+}
+
+fn lost_once(request: &str) -> Replies {
+    let reply = Reply { answer: Answered::Lost, changes: Vec::new() };
+    Replies { request: request.to_owned(), answers: [reply].into(), repeats: false, then: Vec::new() }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
@@ -14,13 +15,21 @@ use super::session::Session;
 use super::{Exit, text};
 use crate::checks;
 use crate::config::Settings;
+use crate::host::STATE_DIRECTORY;
+use crate::migration::lock::Lock;
 use crate::migration::service::Kubernetes;
+use crate::migration::store::Store;
 use crate::node::NodeApi;
 use crate::node::budgets::with_budgets;
 use crate::node::cordon::{self, Before, CordonError, Uncordoned};
 use crate::node::drain::{self, Listener, Outcome, Policy, Progress};
 use crate::node::preflight::Preflight;
 use crate::node::select::Allowed;
+
+/// How often, and with which pause, our cordon is taken back where nobody answers.
+const BACK_TRIES: u32 = 30;
+const BACK_TRIES_AFTER_SIGNAL: u32 = 3;
+const BACK_PAUSE: Duration = Duration::from_secs(10);
 
 /// Arguments of `drain`.
 #[derive(Debug, Args)]
@@ -52,15 +61,31 @@ pub(super) fn run(arguments: &Drain, config: Option<&Path>) -> Result<Exit> {
         print(&would_go(&preflight))?;
         return Ok(verdict(&blockers));
     }
+    let host = session.host();
+    host.fs.create_directory(STATE_DIRECTORY.as_ref(), 0o700)?;
+    let _lock = Lock::take(host.fs, "drain")?;
+    if let Some(phase) = under_way(&session)? {
+        tell(&format!(
+            "a migration of this host is under way (phase {phase}) and has its own cordon: nothing was changed; `resume` \
+             goes on, `rollback` puts everything back"
+        ));
+        return Ok(Exit::Blocked);
+    }
     session.interrupt().listen().context("listen for signals")?;
     let run = format!("drain-{}", session.host().clock.now().strftime("%Y%m%dT%H%M%SZ"));
-    let outcome = out_of_service(&cluster, &preflight.before, &run, &settings, arguments.json)?;
+    let outcome = out_of_service(&session, &cluster, &preflight.before, &run, &settings, arguments.json)?;
     tell(&outcome.to_string());
     Ok(match outcome {
         Outcome::Drained(_) => Exit::Done,
         Outcome::Blocked(_) => Exit::RolledBack,
         Outcome::Lost(_) | Outcome::Interrupted => Exit::TryLater,
     })
+}
+
+/// The phase of a migration that has not ended.
+fn under_way(session: &Session) -> Result<Option<&'static str>> {
+    let journal = Store::new(session.host().fs).load()?.filter(|journal| !journal.state.is_final());
+    Ok(journal.map(|journal| journal.state.name().as_str()))
 }
 
 fn would_go(preflight: &Preflight) -> String {
@@ -70,6 +95,7 @@ fn would_go(preflight: &Preflight) -> String {
 
 /// Cordon and drain with one client; on failure our own cordon comes off at once.
 fn out_of_service(
+    session: &Session,
     cluster: &Cluster<'_>,
     before: &Before,
     run: &str,
@@ -80,6 +106,9 @@ fn out_of_service(
     let mut listener = Telling { cluster, json };
     cluster.connect(&mut |api| {
         let drained = cordoned_and_drained(api, before, run, settings, &mut listener);
+        if drained.as_ref().map_or(true, Outcome::is_failure) {
+            taken_back(session, api, before, run);
+        }
         outcome.replace(Some(drained));
     })?;
     outcome.take().ok_or_else(|| anyhow!("no client was made"))?.map_err(anyhow::Error::from)
@@ -94,14 +123,30 @@ fn cordoned_and_drained(
 ) -> Result<Outcome, CordonError> {
     cordon::cordon(api, before, run)?;
     let outcome = drain::run(policy(before, settings), api.drain_port(&before.node).as_mut(), listener);
-    let outcome = with_budgets(api, &before.node, outcome);
-    if outcome.is_failure() {
-        match cordon::uncordon(api, before, run) {
-            Ok(uncordoned) => tell(&format!("uncordon: {uncordoned}")),
-            Err(error) => tell(&format!("{error}; the node is still cordoned: cgroup2-migrate uncordon")),
+    Ok(with_budgets(api, &before.node, outcome))
+}
+
+/// A server that does not answer is asked again for a while; not for long where somebody asked the program to end.
+fn taken_back(session: &Session, api: &dyn NodeApi, before: &Before, run: &str) {
+    let mut tries = 0;
+    let taken = cordon::take_back(api, before, run, |error| {
+        tries += 1;
+        let at_most = if session.interrupt().came() { BACK_TRIES_AFTER_SIGNAL } else { BACK_TRIES };
+        if tries >= at_most {
+            return false;
+        }
+        if tries == 1 {
+            tell(&format!("{error}; tried again each {} s", BACK_PAUSE.as_secs()));
+        }
+        session.host().clock.sleep(BACK_PAUSE);
+        true
+    });
+    match taken {
+        Ok(uncordoned) => tell(&format!("uncordon: {uncordoned}")),
+        Err(error) => {
+            tell(&format!("{error}; the node may still be cordoned by us: cgroup2-migrate uncordon"));
         }
     }
-    Ok(outcome)
 }
 
 fn policy(before: &Before, settings: &Settings) -> Policy {

@@ -2,7 +2,7 @@
 //! meanwhile.
 //!
 //! Three things say whose a cordon is: the journal (what the node was before), the annotation with our run's id,
-//! and the field manager that last wrote `spec.unschedulable`. `kubectl cordon` on a node that is cordoned changes
+//! and the field managers that own `spec.unschedulable`. `kubectl cordon` on a node that is cordoned changes
 //! nothing, so a person's second cordon cannot be seen; a person's uncordon and cordon again can.
 
 use k8s_openapi::api::core::v1::Node;
@@ -155,6 +155,25 @@ pub fn uncordon(api: &dyn NodeApi, before: &Before, run: &str) -> Result<Uncordo
     })
 }
 
+/// As [`uncordon`], after something went wrong: a server that does not answer is asked again for as long as `again`
+/// says. What went wrong may have been the answer to the cordon alone, so that it is on.
+///
+/// # Errors
+/// [`CordonError`].
+pub fn take_back(
+    api: &dyn NodeApi,
+    before: &Before,
+    run: &str,
+    mut again: impl FnMut(&CordonError) -> bool,
+) -> Result<Uncordoned, CordonError> {
+    loop {
+        match uncordon(api, before, run) {
+            Err(error) if error.may_pass() && again(&error) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Whose the cordon of a node is, by its mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
@@ -187,13 +206,11 @@ pub fn whose(node: &Node, run: &str) -> Whose {
         }
         Some(_) => {}
     }
-    match writer_of_cordon(node) {
-        Some(writer) if writer != FIELD_MANAGER => {
-            Whose::Others(format!("{writer} cordoned it anew after we did"))
-        }
+    match other_writer_of_cordon(node) {
+        Some(writer) => Whose::Others(format!("{writer} wants it cordoned, too")),
         // Nobody known: the mark alone counts. kube-apiserver 1.37 keeps who wrote what of each node that a kubelet
         // registers; of an object that was created with nothing but a name it never begins to.
-        Some(_) | None => Whose::Ours,
+        None => Whose::Ours,
     }
 }
 
@@ -209,14 +226,14 @@ pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default()
 }
 
-/// The field manager that owns `spec.unschedulable`: the last one who changed it.
-fn writer_of_cordon(node: &Node) -> Option<&str> {
+/// A field manager other than ours that owns `spec.unschedulable`: who changed it after us, or applies the same value.
+fn other_writer_of_cordon(node: &Node) -> Option<&str> {
     let entries = node.metadata.managed_fields.iter().flatten();
-    let owner = entries.filter(|entry| {
+    let owners = entries.filter(|entry| {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
         fields.is_some_and(|fields| fields.pointer("/f:spec/f:unschedulable").is_some())
     });
-    owner.filter_map(|entry| entry.manager.as_deref()).next_back()
+    owners.filter_map(|entry| entry.manager.as_deref()).find(|manager| *manager != FIELD_MANAGER)
 }
 
 fn undo(node: &Node, before: &Before, run: &str) -> Value {
