@@ -133,6 +133,24 @@ fn the_api_may_be_away_over_the_reboot() {
     assert!(!cordoned(&sim));
 }
 
+/// That it was drained is remembered; that it is in service again is seen.
+#[test]
+fn a_node_that_a_person_put_back_into_service_is_not_rebooted() {
+    let mut sim = node(&["a"]);
+    sim.options.get_mut().until = Some(PhaseName::Staged);
+    assert!(matches!(sim.run_well(Verb::Migrate), Ending::Paused(_)));
+    let person = |operations| cluster(&sim).patch_node(NODE, &operations).unwrap();
+    person(json!([{"op": "remove", "path": "/spec/unschedulable"}]));
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::Blocked(why) if why.contains("not cordoned")));
+    cluster(&sim).add(pod(NODE, "shop", "new"));
+    person(json!([{"op": "add", "path": "/spec/unschedulable", "value": true}]));
+    assert!(matches!(sim.run_well(Verb::Resume), Ending::Blocked(why) if why.contains("shop/new")));
+    assert_eq!((sim.reboots.get(), sim.journal().state.name()), (0, PhaseName::Staged));
+    cluster(&sim).with(|world| world.pods.clear());
+    assert_eq!(sim.run_well(Verb::Resume), Ending::GoingDown);
+    assert_eq!(sim.settle(), Ending::Done);
+}
+
 /// While the API is away the kubelet cannot say that it is up: that time is none of its own.
 #[test]
 fn a_kubelet_has_its_time_to_report_after_the_api_is_back() {

@@ -233,6 +233,23 @@ impl Drive<'_> {
         {
             return Ok(Some(refusal));
         }
+        if purpose == Purpose::Migrate {
+            let (went, back_in_service) = self.service().is_out(journal)?;
+            let has_waited = journal.waiting.is_some();
+            if let Some(ending) = self.served(journal, went, boot_id)? {
+                return Ok(Some(ending));
+            }
+            if let Some(what) = back_in_service {
+                return Ok(Some(Ending::Blocked(format!(
+                    "found right before the reboot: {what}; cordon and drain it by hand (kubectl drain), then `resume`, or \
+                     `rollback`"
+                ))));
+            }
+            // The host may have changed meanwhile: look again.
+            if has_waited {
+                return Ok(None);
+            }
+        }
         match self.turns().before_reboot(journal, purpose, boot_id)? {
             Waited::Not => {}
             Waited::Long => return Ok(None),

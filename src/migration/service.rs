@@ -12,9 +12,9 @@ use super::phase::PhaseName;
 use super::store::Store;
 use crate::host::Clock;
 use crate::node::budgets::with_budgets;
-use crate::node::cordon::{self, CordonError, Uncordoned};
+use crate::node::cordon::{self, Before, CordonError, Uncordoned};
 use crate::node::drain::{self, Listener, Outcome, Policy, Progress};
-use crate::node::select::Allowed;
+use crate::node::select::{Allowed, Choice, choose};
 use crate::node::story::{self, Chapter};
 use crate::node::{ApiError, NodeApi};
 
@@ -136,6 +136,32 @@ impl Service<'_> {
         Ok(Went::On)
     }
 
+    /// Right before the reboot: what speaks against it at a node that was drained, maybe days ago.
+    pub(super) fn is_out(&self, journal: &mut Journal) -> Result<(Went, Option<String>)> {
+        let mut found = None;
+        let went = self.wait_for(journal, |service, journal| {
+            let Some(node) = journal.node.as_ref().filter(|node| node.drained) else {
+                return Ok(Tried::Done);
+            };
+            let allowed = policy(journal).allowed;
+            let looked = service.connected(|api| {
+                back_in_service(api, &node.before, allowed, service.clock.now())
+                    .map_err(CordonError::looking(&node.before.node))
+            });
+            Ok(match looked {
+                Ok(what) => {
+                    found = what;
+                    Tried::Done
+                }
+                Err(error) if error.is_of_another_node() => Tried::Done,
+                Err(error) => Tried::Unanswered(format!(
+                    "whether the node is still out of service is not known: {error}"
+                )),
+            })
+        })?;
+        Ok((went, found))
+    }
+
     /// Takes our own cordon off, if it is one. Of a boot that was proven the kubelet must have said that it is ready.
     pub(super) fn uncordon(&self, journal: &mut Journal, proven_boot: Option<&str>) -> Result<Went> {
         self.wait_for(journal, |service, journal| service.try_uncordon(journal, proven_boot))
@@ -246,6 +272,28 @@ impl Listener for Telling<'_> {
     fn progress(&mut self, progress: &Progress) {
         self.0.tell(progress);
     }
+}
+
+/// What shows that somebody put the node back into service. What is on its way out, or has ended, does not.
+fn back_in_service(
+    api: &dyn NodeApi,
+    before: &Before,
+    allowed: Allowed,
+    now: jiff::Timestamp,
+) -> Result<Option<String>, ApiError> {
+    let name = &before.node;
+    let node = api.node(name)?;
+    if node.metadata.uid.as_ref().is_some_and(|uid| *uid != before.uid) {
+        return Ok(None);
+    }
+    if !cordon::is_cordoned(&node) {
+        return Ok(Some(format!("node {name} is not cordoned any more")));
+    }
+    let pods = api.pods(name)?;
+    let run = pods.iter().filter(|pod| pod.deletion.is_none() && !pod.finished);
+    let has_to_go = run.filter(|pod| !matches!(choose(pod, name, allowed, now), Choice::Leave(_)));
+    let names: Vec<String> = has_to_go.map(|pod| pod.key.to_string()).collect();
+    Ok((!names.is_empty()).then(|| format!("pods run on node {name} again: {}", names.join(", "))))
 }
 
 fn later_or_back(error: CordonError) -> Went {
