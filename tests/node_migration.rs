@@ -15,6 +15,7 @@ use std::time::Duration;
 use cgroup2_migrate::boot::hierarchy::Hierarchy;
 use cgroup2_migrate::host::fake::{Fault, Fuse};
 use cgroup2_migrate::migration::decide::Ending;
+use cgroup2_migrate::migration::journal::Options;
 use cgroup2_migrate::migration::phase::PhaseName;
 use cgroup2_migrate::migration::status::status;
 use cgroup2_migrate::node::NodeApi as _;
@@ -131,6 +132,23 @@ fn the_api_may_be_away_over_the_reboot() {
     }
     assert_eq!(ending, Ending::Done);
     assert!(!cordoned(&sim));
+}
+
+/// Taken up with other options: whoever says now that no drain is wanted gets none, and our cordon still comes off.
+#[test]
+fn a_run_that_is_taken_up_without_a_drain_evicts_nothing() {
+    for until in [PhaseName::Planned, PhaseName::Cordoned] {
+        let mut sim = node(&["a"]);
+        sim.options.get_mut().until = Some(until);
+        assert!(matches!(sim.run_well(Verb::Migrate), Ending::Paused(_)));
+        let options = sim.options.get_mut();
+        *options = Options { until: None, no_drain: true, ..options.clone() };
+        assert_eq!(sim.run_well(Verb::Migrate), Ending::GoingDown, "{until:?}");
+        assert_eq!(cluster(&sim).count("POST pods"), 0, "{until:?}");
+        assert_eq!(cordoned(&sim), until == PhaseName::Cordoned);
+        assert_eq!(sim.settle(), Ending::Done);
+        assert!(!cordoned(&sim));
+    }
 }
 
 /// That it was drained is remembered; that it is in service again is seen.

@@ -174,6 +174,7 @@ fn leave_service(journal: &Journal, seen: &Observed) -> Step {
     match &journal.node {
         None => write(journal, seen),
         Some(_) if seen.boot_id != journal.before.boot_id => planned_in_another_boot(seen),
+        Some(node) if journal.options.no_drain && !node.cordon_begun => write(journal, seen),
         Some(node) if !node.cordoned => Step::Cordon,
         Some(_) => Step::Advance(Phase::Cordoned),
     }
@@ -183,7 +184,7 @@ fn cordoned(journal: &Journal, seen: &Observed) -> Step {
     if seen.boot_id != journal.before.boot_id {
         return planned_in_another_boot(seen);
     }
-    let is_drained = journal.node.as_ref().is_none_or(|node| node.drained);
+    let is_drained = journal.options.no_drain || journal.node.as_ref().is_none_or(|node| node.drained);
     match is_drained {
         true => Step::Advance(Phase::Drained),
         false if journal.waits_for_turn() => Step::TakeTurn,
