@@ -119,6 +119,23 @@ fn no_effect_brings_the_node_back_into_service_as_it_was() {
 }
 
 #[test]
+fn a_node_in_service_is_not_rebooted_by_a_way_back_that_nobody_drained_it_for() {
+    let sim = node(&["a"]);
+    sim.run_well(Verb::Migrate);
+    assert_eq!(sim.hindrance().unwrap(), None, "it is drained");
+    assert_eq!(sim.settle(), Ending::Done);
+    let found = sim.hindrance().unwrap();
+    assert!(
+        matches!(&found, Some(Ending::Blocked(why)) if why.contains(NODE) && why.contains("drain")),
+        "{found:?}"
+    );
+    let mut journal = sim.journal();
+    journal.options.no_drain = true;
+    sim.keep(&journal);
+    assert_eq!(sim.hindrance().unwrap(), None);
+}
+
+#[test]
 fn the_api_may_be_away_over_the_reboot() {
     let sim = node(&["a"]);
     sim.run_well(Verb::Migrate);

@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// Put the files back, leave the reboot to me
     #[arg(long)]
     no_reboot: bool,
+    /// The node needs no drain, or is drained already
+    #[arg(long)]
+    no_drain: bool,
     /// Wait this long for a lock on shutdown to go away (at most an hour)
     #[arg(long, value_name = "SECONDS", value_parser = wait)]
     reboot_wait: Option<Duration>,
@@ -47,6 +50,8 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
         print(&format!("this host is as it was already ({why})\n"))?;
         return Ok(Exit::RolledBack);
     }
+    journal.options.no_reboot = arguments.no_reboot;
+    journal.options.no_drain |= arguments.no_drain;
     if let Some(found) = going.hindrance(&journal)? {
         tell(&text::ending(&found));
         return Ok(Exit::from(&found));
@@ -60,7 +65,6 @@ pub(super) fn run(arguments: &Arguments, config: Option<&Path>) -> Result<Exit> 
     if let Err(exit) = agreed(arguments.yes) {
         return Ok(exit);
     }
-    journal.options.no_reboot = arguments.no_reboot;
     if journal.state.name() != PhaseName::RollingBack {
         turn_back(session.host(), &mut journal, "asked for by a person")?;
     }

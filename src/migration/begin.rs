@@ -150,8 +150,22 @@ pub fn hindrance(host: Host<'_>, systemd: &SystemdFacts, journal: &Journal) -> R
         let what = format!("{found}; nothing was changed; set it right, then `rollback` again");
         return Ok(Some(Ending::NeedsPerson(what)));
     }
-    let refused = seen.way_back.err().filter(|_| seen.hierarchy != journal.before.hierarchy);
-    Ok(refused.map(|why| Ending::Blocked(format!("there is no way back: {why}; nothing was changed"))))
+    if seen.hierarchy == journal.before.hierarchy {
+        return Ok(None);
+    }
+    let refused = seen.way_back.err().map(|why| format!("there is no way back: {why}; nothing was changed"));
+    Ok(refused.or_else(|| in_service(journal)).map(Ending::Blocked))
+}
+
+/// A node that came back into service runs pods again: a way back that reboots it would take them along.
+fn in_service(journal: &Journal) -> Option<String> {
+    let Options { no_drain, no_reboot, .. } = journal.options;
+    let node = journal.node.as_ref().filter(|node| node.released && !no_drain && !no_reboot)?;
+    Some(format!(
+        "node {} is in service again, and the way back reboots it; nothing was changed; `cgroup2-migrate drain` first, \
+         then `rollback --no-drain`, and `uncordon` after the boot",
+        node.before.node
+    ))
 }
 
 /// What a person should know before a way back: that the kubelet would not start on v1. Where its files were changed,

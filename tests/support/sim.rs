@@ -472,6 +472,12 @@ impl Sim {
     }
 
     /// What `rollback` says before it writes anything.
+    /// Writes another journal.
+    pub(crate) fn keep(&self, journal: &Journal) {
+        let fs = RootedFs::new(self.root.path());
+        Store::new(&fs).save(journal).unwrap();
+    }
+
     pub(crate) fn hindrance(&self) -> Result<Option<Ending>> {
         let plain = RootedFs::new(self.root.path());
         let fs = FaultyFs::new(&plain, Fuse::counting()).with_space(self.space.get());
