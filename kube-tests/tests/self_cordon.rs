@@ -71,7 +71,7 @@ fn a_cordon_that_a_person_took_off_and_put_on_again_is_the_persons() {
     story.person_writes(Value::Null);
     let cordoned = story.person_writes(json!(true));
     let why = why(cordon::uncordon(&client, &before, RUN).unwrap());
-    assert_eq!(why, "kubectl-cordon cordoned it anew after we did");
+    assert_eq!(why, "kubectl-cordon wants it cordoned, too");
     assert_eq!(story.node(), cordoned);
     // A later run sees it as a person's, too, whatever mark is left.
     assert!(story.before(&client).was_unschedulable);
