@@ -144,6 +144,23 @@ fn many_pods_behind_one_budget_are_one_question() {
 }
 
 #[test]
+fn the_no_of_a_budget_is_the_answer_for_all_pods_with_the_same_labels() {
+    let cluster = Cluster::new(&[NODE]);
+    for number in 0..50 {
+        let name = format!("api-{number}");
+        cluster.add(pod(NODE, "shop", &name));
+        scripted(&cluster, &format!("shop/{name}"), vec![Err(over_budget("api-pdb"))], None);
+    }
+    cluster.add(NodePod { pending: true, ..pod(NODE, "shop", "api-new") });
+    cluster.add(pod(NODE, "shop", "web-1"));
+    let (outcome, _) = drained(&cluster, |policy| policy.time_limit = Duration::from_millis(900));
+    // Those that were on their way already when it came; a budget holds no pod that never ran, nor others.
+    let in_flight = Policy::new(NODE).in_flight;
+    assert_eq!(cluster.count("POST"), in_flight + 2, "{:?}", cluster.requests());
+    assert_eq!(left(&outcome).iter().filter(|line| line.contains("api-pdb")).count(), 50);
+}
+
+#[test]
 fn a_pod_that_is_gone_wakes_the_others_of_its_budget() {
     let cluster = with_pods(&["api-1", "api-2"]);
     let budget = Budget {

@@ -126,7 +126,7 @@ pub(crate) fn pod(node: &str, namespace: &str, name: &str) -> NodePod {
             uid: format!("uid-{namespace}-{name}"),
         },
         node: node.into(),
-        labels: Vec::new(),
+        labels: vec![("app".into(), name.rsplit_once('-').map_or(name, |(app, _)| app).into())],
         owner: Some(Owner {
             api_version: "apps/v1".into(),
             kind: "ReplicaSet".into(),

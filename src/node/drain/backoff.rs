@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::answer::{Obstacle, ObstacleKind};
 use crate::host::sha256;
+use crate::node::pod::PodKey;
 
 /// The pauses after the first, second, … no in a row.
 const PAUSES: [Duration; 4] =
@@ -65,6 +66,26 @@ impl Backoff {
     pub(super) fn until(&self, place: &Place) -> Duration {
         self.pauses.get(place).map(|pause| pause.until).unwrap_or_default()
     }
+}
+
+/// Where an obstacle stands: a budget in its namespace, an overloaded server everywhere.
+pub(super) fn place_of(key: &PodKey, kind: &ObstacleKind) -> Place {
+    match kind {
+        ObstacleKind::Unreachable | ObstacleKind::Overloaded | ObstacleKind::Webhook(_) => {
+            everywhere(kind.clone())
+        }
+        ObstacleKind::NotFound => (key.to_string(), kind.clone()),
+        ObstacleKind::Budget(_)
+        | ObstacleKind::TwoBudgets
+        | ObstacleKind::Namespace
+        | ObstacleKind::Forbidden
+        | ObstacleKind::Other => (key.namespace.clone(), kind.clone()),
+    }
+}
+
+/// Of what concerns all pods.
+pub(super) fn everywhere(kind: ObstacleKind) -> Place {
+    (String::new(), kind)
 }
 
 /// Up to a quarter of a second, the same for the same question: many nodes behind one budget do not ask in step, and

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, Obstacle, ObstacleKind};
-use backoff::{Backoff, Place};
+use backoff::{Backoff, Place, everywhere, place_of};
 pub use port::{Happening, Port, Request};
 pub use progress::{Blocked, Progress};
 pub use run::{Listener, run};
@@ -273,7 +273,9 @@ impl Drain {
             Answer::Again(obstacle) => {
                 let place = place_of(key, &obstacle.kind);
                 self.backoff.refused(&place, &obstacle, elapsed);
-                tracked.is_held(place, obstacle);
+                let pod = tracked.pod.clone();
+                tracked.is_held(place.clone(), obstacle.clone());
+                self.holds_alike(&pod, &place, &obstacle);
             }
             // Somebody may set it right while we wait.
             Answer::Never(obstacle) if self.policy.on_blocked == OnBlocked::Wait => {
@@ -281,6 +283,16 @@ impl Drain {
                 self.answered(key, Answer::Again(obstacle), elapsed);
             }
             Answer::Never(obstacle) => tracked.is_refused(obstacle),
+        }
+    }
+
+    /// A budget's no is not asked for again by each pod that it holds.
+    fn holds_alike(&mut self, pod: &NodePod, place: &Place, obstacle: &Obstacle) {
+        if !matches!(obstacle.kind, ObstacleKind::Budget(_)) {
+            return;
+        }
+        for tracked in self.pods.values_mut().filter(|tracked| tracked.would_be_answered_like(pod)) {
+            tracked.state = State::Held { place: place.clone(), obstacle: obstacle.clone() };
         }
     }
 
@@ -426,23 +438,4 @@ impl Drain {
     pub fn progress(&self, elapsed: Duration) -> Progress {
         Progress::of(self.pods.values(), self.gone, self.lost.as_deref(), elapsed)
     }
-}
-
-/// Where an obstacle stands: a budget in its namespace, an overloaded server everywhere.
-fn place_of(key: &PodKey, kind: &ObstacleKind) -> Place {
-    match kind {
-        ObstacleKind::Unreachable | ObstacleKind::Overloaded | ObstacleKind::Webhook(_) => {
-            everywhere(kind.clone())
-        }
-        ObstacleKind::NotFound => (key.to_string(), kind.clone()),
-        ObstacleKind::Budget(_)
-        | ObstacleKind::TwoBudgets
-        | ObstacleKind::Namespace
-        | ObstacleKind::Forbidden
-        | ObstacleKind::Other => (key.namespace.clone(), kind.clone()),
-    }
-}
-
-fn everywhere(kind: ObstacleKind) -> Place {
-    (String::new(), kind)
 }

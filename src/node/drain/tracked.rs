@@ -96,6 +96,14 @@ impl Tracked {
         }
     }
 
+    /// True if the answer for `other` is the answer for this one: budgets go by namespace and labels. They do not hold
+    /// what never ran or has ended.
+    pub(super) fn would_be_answered_like(&self, other: &NodePod) -> bool {
+        let pod = &self.pod;
+        let is_alike = pod.key.namespace == other.key.namespace && pod.labels == other.labels;
+        is_alike && self.state == State::Planned && !pod.pending && !pod.finished
+    }
+
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.state, State::Asked { .. })
     }
